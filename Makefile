@@ -1,0 +1,58 @@
+# Everything a person does with a clone. `make help` lists it.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# The first of these that is there and new enough; or `make setup PYTHON=/path/to/python3`.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	$$python -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && exit; \
+	done; echo python3)
+BIN := .venv/bin
+
+.PHONY: help setup preflight demo up down test test-unit test-faults bench check format lock clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+preflight: ## Say what this machine lacks, and how to install it
+	@$(PYTHON) infra/preflight.py
+
+setup: ## Build both environments and fetch the jars into this folder
+	@$(PYTHON) infra/setup.py
+
+demo: setup ## From nothing to merged answers, a batch run and a green verify
+	@./tidemark demo
+
+up: setup ## Start the platform
+	@./tidemark up
+
+down: ## Stop the platform
+	@./tidemark down
+
+check: setup ## Lint, format and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: check ## Everything but faults and benchmarks; needs no running platform
+	@$(BIN)/pytest -m "not fault and not bench" --cov=spark_jobs --cov-report=term --cov-fail-under=85
+	@.venv-airflow/bin/pytest -c tests/dags/pytest.ini tests/dags
+
+test-unit: setup ## The tests that need neither Java nor Airflow
+	@$(BIN)/pytest tests/unit tests/laws
+
+test-faults: setup ## Kill parts of the platform at load, and see it heal
+	@$(BIN)/pytest tests/faults -m fault
+
+bench: setup ## Measure throughput, freshness and answers, against peers
+	@$(BIN)/python -m tests.bench
+
+format: setup ## Let ruff fix and format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: setup ## Resolve the lock files anew, after a change of infra/locks/*.in or jars.xml
+	@$(PYTHON) infra/lock.py $(if $(UPGRADE),--upgrade)
+
+clean: ## Stop, and remove environments, jars and caches; the state of the platform stays
+	@if [ -x .venv/bin/tidemark ]; then ./tidemark down; fi
+	@rm -rf .venv .venv-airflow .jars .setup .mypy_cache .ruff_cache .pytest_cache .hypothesis build
