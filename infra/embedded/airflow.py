@@ -1,0 +1,147 @@
+"""Airflow's four processes, in their own environment, over SQLite.
+
+settings + passwords -> airflow.cfg (0600) -> api-server, scheduler, dag-processor, triggerer.
+"""
+
+import configparser
+import fcntl
+import io
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+
+from infra.embedded.passwords import passwords, write_private
+from infra.embedded.program import Program
+from infra.embedded.readiness import airflow_answers
+from spark_jobs.settings import ROOT, Settings
+
+BIN = ROOT / ".venv-airflow/bin"
+POOLS = ROOT / "infra/airflow/pools.json"
+ADMIN = "admin"
+PARALLEL_TASKS = 3
+
+# Program name -> (arguments of `airflow`, name in the health report). Each scheduler and triggerer would serve task
+# logs on every address; the API server reads the same files, so that door stays shut.
+PARTS = {
+    "airflow-api": (("api-server",), "metadatabase"),
+    "airflow-scheduler": (("scheduler", "--skip-serve-logs"), "scheduler"),
+    "airflow-dag-processor": (("dag-processor",), "dag_processor"),
+    "airflow-triggerer": (("triggerer", "--skip-serve-logs"), "triggerer"),
+}
+
+
+def programs(settings: Settings) -> list[Program]:
+    return [
+        Program(
+            name=name,
+            command=(str(BIN / "airflow"), *arguments),
+            ready=partial(airflow_answers, settings.airflow_url, part),
+            ports=("airflow_port",) if name == "airflow-api" else (),
+            environment=environment(settings),
+            prepare=partial(prepare, settings),
+            patience=180,
+            stop_within=25,
+        )
+        for name, (arguments, part) in PARTS.items()
+    ]
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """For Airflow itself, and for its tasks, which call the `tidemark` command of the Spark environment."""
+    return {
+        "AIRFLOW_HOME": str(settings.airflow_dir),
+        "AIRFLOW_CONFIG": str(settings.airflow_dir / "airflow.cfg"),
+        "TIDEMARK_COMMAND": str(ROOT / ".venv/bin/tidemark"),
+        "SPT_NOENV": "1",  # process titles must not overwrite the environment, by which `down` finds Airflow's tasks
+        "SCARF_ANALYTICS": "false",
+        "NO_COLOR": "1",
+    }
+
+
+def configuration(settings: Settings, secret: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Section -> option -> value of airflow.cfg."""
+    home = settings.airflow_dir
+    return {
+        "core": {
+            "dags_folder": str(ROOT / "dags"),
+            "plugins_folder": str(ROOT / "infra/airflow/plugins"),
+            "load_examples": "False",
+            "executor": "LocalExecutor",
+            "parallelism": str(PARALLEL_TASKS),
+            "dags_are_paused_at_creation": "False",
+            "hostname_callable": "socket.gethostname",
+            "fernet_key": secret["airflow_fernet_key"],
+            "simple_auth_manager_users": f"{ADMIN}:admin",
+            "simple_auth_manager_passwords_file": str(home / "passwords.json"),
+            "execution_api_server_url": f"{settings.airflow_url}/execution/",
+        },
+        "database": _database(settings),
+        "api": {
+            "host": settings.host,
+            "port": str(settings.airflow_port),
+            "base_url": settings.airflow_url,
+            "workers": "1",
+            "instance_name": "Tidemark",
+            "secret_key": secret["airflow_api_secret"],
+        },
+        "api_auth": {"jwt_secret": secret["airflow_jwt_secret"]},
+        "dag_processor": {"parsing_processes": "1", "refresh_interval": "30", "min_file_process_interval": "30"},
+        "scheduler": {"task_instance_heartbeat_timeout": "60", "orphaned_tasks_check_interval": "60"},
+        "triggerer": {"capacity": "100"},
+        # How long an ended task may go unnoticed; 5 s by default, for each task.
+        "workers": {"min_heartbeat_interval": "1"},
+        "logging": {"base_log_folder": str(home / "logs"), "colored_console_log": "False"},
+        "usage_data_collection": {"enabled": "False"},
+    }
+
+
+def _database(settings: Settings) -> dict[str, str]:
+    """SQLite on one machine; PostgreSQL elsewhere, whose drivers read the password from PGPASSFILE."""
+    if settings.airflow_database_url is None:
+        file = f"{settings.airflow_dir}/airflow.db?timeout=60"
+        return {"sql_alchemy_conn": f"sqlite:///{file}", "sql_alchemy_conn_async": f"sqlite+aiosqlite:///{file}"}
+    at = settings.airflow_database_url.removeprefix("postgresql")
+    return {"sql_alchemy_conn": f"postgresql+psycopg2{at}", "sql_alchemy_conn_async": f"postgresql+asyncpg{at}"}
+
+
+def prepare(settings: Settings) -> None:
+    """Write configuration and login, migrate the database; the first of the four does it, the others wait."""
+    home = settings.airflow_dir
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "prepare.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        secret = passwords(settings)
+        write_private(home / "airflow.cfg", _render(configuration(settings, secret)))
+        write_private(home / "passwords.json", json.dumps({ADMIN: secret["airflow_admin_password"]}))
+        _migrate(settings)
+
+
+def _migrate(settings: Settings) -> None:
+    """Bring the database to the installed version, with the pools that the DAGs need; once for each version of both."""
+    stamp = settings.airflow_dir / "migrated"
+    locked = (ROOT / "infra/locks/airflow.txt").read_bytes() + POOLS.read_bytes()
+    if stamp.exists() and stamp.read_bytes() == locked:
+        return
+    for arguments in (("db", "migrate"), ("pools", "import", str(POOLS))):
+        subprocess.run([BIN / "airflow", *arguments], env={**os.environ, **environment(settings)}, check=True)
+    if settings.airflow_database_url is None:
+        _write_ahead(settings)
+    stamp.write_bytes(locked)
+
+
+def _write_ahead(settings: Settings) -> None:
+    with closing(sqlite3.connect(settings.airflow_dir / "airflow.db")) as database:
+        database.execute("pragma journal_mode = wal")  # readers and the writer do not wait for each other
+
+
+def _render(sections: Mapping[str, Mapping[str, str]]) -> str:
+    parser = configparser.RawConfigParser()
+    for section, options in sections.items():
+        parser[section] = {option: value.replace("%", "%%") for option, value in options.items()}
+    text = io.StringIO()
+    parser.write(text)
+    return text.getvalue()

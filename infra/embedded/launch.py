@@ -1,0 +1,37 @@
+"""Become one part of the platform: the command that the supervisor runs.
+
+`python -m infra.embedded.launch NAME`: end what is left of an earlier NAME, prepare, then exec the part's command, so
+that the supervisor's child is the part itself.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from infra.embedded import leftovers
+from infra.embedded.program import Program
+from infra.embedded.programs import program
+from spark_jobs.settings import ROOT, Settings, settings
+
+LOCAL = "127.0.0.1,localhost"
+
+
+def environment(settings: Settings, program: Program, inherited: Mapping[str, str]) -> dict[str, str]:
+    """What the part is started with: its own variables, its mark, and no proxy on the way to its neighbours."""
+    proxies = {name: ",".join(filter(None, [inherited.get(name), LOCAL])) for name in ("NO_PROXY", "no_proxy")}
+    mark = {leftovers.MARK: program.name, "TIDEMARK_HOME": str(settings.home)}
+    return {**inherited, **proxies, "PYTHONUNBUFFERED": "1", **program.environment, **mark}
+
+
+def main() -> None:
+    part = program(settings(), sys.argv[1])
+    os.environ.update(environment(settings(), part, os.environ))
+    for process in leftovers.end(settings().home, part.name):
+        print(f"launch: ended {process}, left over from an earlier {part.name}", flush=True)
+    part.prepare()
+    os.chdir(ROOT)
+    os.execvpe(part.command[0], part.command, os.environ)
+
+
+if __name__ == "__main__":
+    main()

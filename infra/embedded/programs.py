@@ -1,0 +1,68 @@
+"""The parts of the embedded platform, in the order in which they are listed.
+
+settings -> [Program]. Broker and metastore first; the Thrift server and the speed application need them; Airflow
+starts beside them; the generator only when it is asked for.
+"""
+
+import sys
+from functools import partial
+
+from infra.embedded import airflow, broker, thrift
+from infra.embedded.program import Program, nothing
+from infra.embedded.readiness import metastore_answers, speed_answers
+from spark_jobs.session import spark_environment
+from spark_jobs.settings import ROOT, Settings
+
+HEARTBEATS_MISSED = 30
+
+
+def programs(settings: Settings) -> list[Program]:
+    """All parts; each one's `needs` come before it."""
+    return [
+        broker.program(settings),
+        _metastore(settings),
+        thrift.program(settings),
+        _speed(settings),
+        *airflow.programs(settings),
+        _generator(),
+    ]
+
+
+def program(settings: Settings, name: str) -> Program:
+    """The part called `name`; raises KeyError with the names that exist."""
+    every = {program.name: program for program in programs(settings)}
+    if name not in every:
+        raise KeyError(f"there is no part called {name!r}; the parts are {', '.join(every)}")
+    return every[name]
+
+
+def _metastore(settings: Settings) -> Program:
+    return Program(
+        name="metastore",
+        command=(sys.executable, "-m", "infra.embedded.metastore"),
+        ready=partial(metastore_answers, settings.metastore),
+        ports=("metastore_port",),
+    )
+
+
+def _speed(settings: Settings) -> Program:
+    return Program(
+        name="speed",
+        command=(sys.executable, "-m", "spark_jobs.speed.app"),
+        ready=partial(speed_answers, HEARTBEATS_MISSED * settings.heartbeat_seconds),
+        needs=("broker", "metastore"),
+        environment=spark_environment(),
+        patience=900,  # its start catches up with the log
+        stop_within=40,
+    )
+
+
+def _generator() -> Program:
+    return Program(
+        name="generator",
+        command=(str(ROOT / ".venv/bin/tidemark"), "generate"),
+        ready=nothing,
+        needs=("broker", "speed"),
+        on_demand=True,
+        stop_within=10,
+    )

@@ -1,0 +1,129 @@
+"""Questions that show whether a part answers: each returns, or raises NotReady with what was said instead.
+
+Nothing is inferred from a process that runs or a port that is open.
+"""
+
+import json
+import logging
+import socket
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from infra.embedded.program import NotReady
+
+SECONDS = 5.0
+
+
+@contextmanager
+def _asking(what: str) -> Iterator[None]:
+    """Whatever a client library raises is an answer, and what it logs is noise: not ready, for this reason."""
+    for library in ("kafka", "thrift", "pyhive"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
+    try:
+        yield
+    except NotReady:
+        raise
+    except Exception as error:
+        raise NotReady(f"{what}: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
+
+
+def kafka_answers(servers: str) -> None:
+    """A metadata request names at least one broker."""
+    from kafka import KafkaAdminClient
+
+    with _asking(f"Kafka at {servers}"):
+        host, _, port = servers.split(",")[0].rpartition(":")
+        socket.create_connection((host, int(port)), SECONDS).close()  # the client would try for as long as it may
+        timeout = int(SECONDS * 1000)
+        admin = KafkaAdminClient(
+            bootstrap_servers=servers, request_timeout_ms=timeout, bootstrap_timeout_ms=timeout, client_id="tidemark-up"
+        )
+        try:
+            if not admin.describe_cluster()["brokers"]:
+                raise NotReady(f"Kafka at {servers} has no broker yet")
+        finally:
+            admin.close()
+
+
+def metastore_answers(uri: str) -> list[str]:
+    """The names of the metastore's databases, by one Thrift call."""
+    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from thrift.Thrift import TMessageType, TType
+    from thrift.transport.TSocket import TSocket
+    from thrift.transport.TTransport import TBufferedTransport
+
+    at = urlsplit(uri)
+    with _asking(f"metastore at {at.netloc}"):
+        door = TSocket(at.hostname, at.port)
+        door.setTimeout(SECONDS * 1000)
+        transport = TBufferedTransport(door)
+        transport.open()
+        try:
+            protocol = TBinaryProtocol(transport)
+            protocol.writeMessageBegin("get_all_databases", TMessageType.CALL, 1)
+            protocol.writeFieldStop()
+            protocol.writeMessageEnd()
+            transport.flush()
+            _, kind, _ = protocol.readMessageBegin()
+            _, type_of_field, number = protocol.readFieldBegin()
+            if kind != TMessageType.REPLY or (type_of_field, number) != (TType.LIST, 0):
+                raise NotReady("metastore answers with an error; see its log")
+            return [protocol.readString() for _ in range(protocol.readListBegin()[1])]
+        finally:
+            transport.close()
+
+
+def thrift_answers(host: str, port: int) -> None:
+    """`select 1` comes back through the Thrift server."""
+    from pyhive import hive
+
+    with _asking(f"Thrift server at {host}:{port}"):
+        connection = hive.connect(host=host, port=port)
+        try:
+            cursor = connection.cursor()
+            cursor.execute("select 1")
+            cursor.fetchall()
+        finally:
+            connection.close()
+
+
+def speed_answers(oldest_seconds: float) -> None:
+    """The speed application that runs now says that its query runs, and said so in the last `oldest_seconds`."""
+    with _asking("speed application"):
+        from spark_jobs.ledger import store
+
+        ledger = store.open()
+        try:
+            beat = ledger.heartbeat("speed")
+        finally:
+            ledger.close()
+        if beat is None:
+            raise NotReady("the speed application has written no heartbeat yet")
+        if not psutil.pid_exists(beat.payload["pid"]) or beat.payload["state"] != "running":
+            raise NotReady(f"the speed application is {beat.payload['state']} (process {beat.payload['pid']})")
+        age = (datetime.now(UTC) - beat.at).total_seconds()
+        if age > oldest_seconds:
+            raise NotReady(f"the speed application's last heartbeat is {age:.0f} s old")
+
+
+def airflow_health(url: str) -> dict[str, Any]:
+    """Airflow's own view of its parts; needs no login."""
+    with (
+        _asking(f"Airflow at {url}"),
+        urllib.request.urlopen(f"{url}/api/v2/monitor/health", timeout=SECONDS) as answer,
+    ):
+        health: dict[str, Any] = json.load(answer)
+        return health
+
+
+def airflow_answers(url: str, part: str) -> None:
+    """Airflow calls `part` (metadatabase, scheduler, dag_processor, triggerer) healthy."""
+    state = airflow_health(url).get(part) or {}
+    if state.get("status") != "healthy":
+        raise NotReady(f"Airflow's {part} is {state.get('status') or 'not there yet'}")

@@ -1,0 +1,56 @@
+"""The Spark Thrift Server: SQL for people, BI tools and dbt.
+
+spark_properties + settings -> `home`/run/thrift.conf -> spark-submit of Spark's HiveThriftServer2.
+"""
+
+from pathlib import Path
+
+from infra.embedded.program import Program
+from infra.embedded.readiness import thrift_answers
+from spark_jobs.session import spark_environment, spark_home, spark_properties
+from spark_jobs.settings import Settings
+
+MAIN = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+
+
+def program(settings: Settings) -> Program:
+    return Program(
+        name="thrift",
+        command=(f"{spark_home()}/bin/spark-submit", *_arguments(settings)),
+        ready=lambda: thrift_answers(settings.thrift, settings.thrift_port),
+        needs=("metastore",),
+        ports=("thrift_port",),
+        environment=spark_environment(),
+        prepare=lambda: prepare(settings),
+    )
+
+
+def thrift_properties(settings: Settings) -> dict[str, str]:
+    """The shared properties, and what only a process that serves readers may have."""
+    return spark_properties(settings) | {
+        "spark.app.name": "tidemark-thrift",
+        "spark.driver.memory": f"{settings.thrift_memory_mb}m",
+        # How old a Delta snapshot may be that a reader gets while a newer one is loaded.
+        "spark.databricks.delta.stalenessLimit": f"{settings.stale_read_ms}ms",
+    }
+
+
+def prepare(settings: Settings) -> None:
+    (settings.tmp_dir / "hive-local").mkdir(parents=True, exist_ok=True)  # Hive looks into it at each session's end
+    file = _properties_file(settings)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{key} {value}\n" for key, value in thrift_properties(settings).items()))
+
+
+def _properties_file(settings: Settings) -> Path:
+    return settings.run_dir / "thrift.conf"
+
+
+def _arguments(settings: Settings) -> tuple[str, ...]:
+    hive = {
+        "hive.server2.thrift.bind.host": settings.host,
+        "hive.server2.thrift.port": str(settings.thrift_port),
+        "hive.server2.logging.operation.enabled": "false",
+    }
+    options = [argument for key, value in hive.items() for argument in ("--hiveconf", f"{key}={value}")]
+    return ("--properties-file", str(_properties_file(settings)), "--class", MAIN, "spark-internal", *options)

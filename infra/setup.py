@@ -1,0 +1,140 @@
+"""Build everything that Tidemark needs into the project folder: `.venv`, `.venv-airflow`, `.jars`.
+
+lock files -> uv, Ivy -> environments. Alone: `python3 infra/setup.py`. Standard library only. It may be interrupted
+and run again: a finished environment carries a stamp of its lock file, and what has its stamp is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from infra import jars, preflight  # noqa: E402
+
+UV = "uv>=0.9,<1"
+STAMP = ".tidemark-built"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment and the lock file that fills it; `installs_project` adds Tidemark itself, editable."""
+
+    name: str
+    folder: Path
+    lock: Path
+    installs_project: bool
+
+    def stamp(self) -> str:
+        """What the environment is made from; another lock, Python or project file means another stamp."""
+        parts = [self.lock.read_bytes(), platform.python_version().encode(), str(self.folder).encode()]
+        if self.installs_project:
+            parts.append((ROOT / "pyproject.toml").read_bytes())
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+    def built(self) -> bool:
+        stamp = self.folder / STAMP
+        return stamp.exists() and stamp.read_text() == self.stamp()
+
+
+ENVIRONMENTS = (
+    Environment("Spark environment", ROOT / ".venv", ROOT / "infra/locks/spark.txt", installs_project=True),
+    Environment(
+        "Airflow environment", ROOT / ".venv-airflow", ROOT / "infra/locks/airflow.txt", installs_project=False
+    ),
+)
+
+
+def find_uv() -> str:
+    """The machine's uv, or one that is fetched into a small environment of its own."""
+    if found := shutil.which("uv"):
+        return found
+    tool = ROOT / ".setup"
+    uv = tool / "bin/uv"
+    if not uv.exists():
+        run(sys.executable, "-m", "venv", "--clear", str(tool))
+        run(str(tool / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV)
+    return str(uv)
+
+
+def build(uv: str, environment: Environment) -> None:
+    """Fill the environment exactly as locked: what is not in the lock is removed, every file's hash is checked."""
+    python = environment.folder / "bin/python"
+    (environment.folder / STAMP).unlink(missing_ok=True)
+    if version_of(python) != platform.python_version():
+        run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(environment.folder))
+    # Compiled here once: where files are not compiled on import, each start of Airflow would cost twice the time.
+    quiet = () if sys.stderr.isatty() else ("--quiet",)
+    into = ("--python", str(python), "--require-hashes", "--compile-bytecode")
+    run(uv, "pip", "sync", *quiet, *into, str(environment.lock))
+    if environment.installs_project:
+        project = ("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+        run(uv, "pip", "install", "--quiet", "--python", str(python), *project)
+    (environment.folder / STAMP).write_text(environment.stamp())
+
+
+def version_of(python: Path) -> str:
+    """The version of an environment's Python; empty when it does not run."""
+    try:
+        code = "import platform; print(platform.python_version())"
+        said = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""
+
+
+def run(*command: str) -> None:
+    """Run and show a tool's own output; its failure ends the setup."""
+    # An environment that happens to be active, or is named so, must not be filled instead of ours.
+    own = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run(command, cwd=ROOT, env=own, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"setup: `{' '.join(command)}` failed (exit code {done.returncode}); run `make setup` again")
+
+
+def step(number: int, what: str) -> float:
+    print(f"[{number}/3] {what}", flush=True)
+    return time.monotonic()
+
+
+def finished(since: float) -> None:
+    print(f"      done in {time.monotonic() - since:.0f} s", flush=True)
+
+
+def main() -> int:
+    """Preflight, both environments, the jars; exit code 1 with what is missing."""
+    if preflight.main() != 0:
+        return 1
+    uv = None
+    for number, environment in enumerate(ENVIRONMENTS, start=1):
+        if environment.built():
+            step(number, f"{environment.name}: as locked")
+            continue
+        began = step(number, f"{environment.name} from {environment.lock.relative_to(ROOT)}")
+        uv = uv or find_uv()
+        build(uv, environment)
+        finished(began)
+    began = step(3, "jars from infra/locks/jars.lock")
+    try:
+        if not jars.sync():
+            print("      as locked")
+            return 0
+    except jars.JarError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    finished(began)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
