@@ -1,0 +1,169 @@
+"""SQL of an Aggregate, for DuckDB and Spark alike.
+
+facts --partials--> keys and partial columns --merged--> one row per key --final--> the answer.
+Facts that fail an expression are left out of the partials and listed by `rejects`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from spark_jobs.dialect import (
+    Dialect,
+    exploded,
+    failing,
+    filled,
+    listed,
+    micros,
+    order_of_events,
+    quote,
+    rendered,
+    type_of,
+)
+from spark_jobs.view import ENVELOPE, AggregateView, BoundMeasure
+
+COORDINATES = ("lsn", "topic", "partition", "offset")
+
+
+def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -> str:
+    """SELECT of the facts of the event types in `facts_of` (event type -> relation), with the columns in use."""
+    used = sorted(view.used_columns)
+    return " UNION ALL ".join(
+        f"SELECT {listed(COORDINATES, dialect)}, {_columns(view, event_type, used, dialect)} FROM {relation}"
+        for event_type, relation in facts_of.items()
+        if event_type in view.event_types
+    )
+
+
+def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) -> str:
+    """A field that this event type lacks is NULL."""
+    there = {*ENVELOPE, *view.shapes[event_type].fields}
+    kinds = view.field_kinds
+    return ", ".join(
+        quote(name, d) if name in there else f"CAST(NULL AS {type_of(kinds[name], d)}) AS {quote(name, d)}"
+        for name in used
+    )
+
+
+def partials(view: AggregateView, dialect: Dialect, facts: str, per: Iterable[str] = ()) -> str:
+    """Keys and partial columns of `facts` (a SELECT made by `source`), grouped also by the columns `per`."""
+    d, per = dialect, list(per)
+    keys = listed([*per, *view.keys, *view.distinct_keys], d)
+    made = ", ".join(f"{filled(part.make, d)} AS {quote(part.column, d)}" for part in view.parts)
+    return f"SELECT {', '.join(filter(None, [keys, made]))} FROM ({_measured(view, d, facts, per)}) GROUP BY {keys}"
+
+
+def _measured(view: AggregateView, d: Dialect, facts: str, per: list[str]) -> str:
+    """One row per fact that counts: keys, measured values (i__), filters (w__) and the order of events."""
+    columns = [quote(name, d) for name in per]
+    columns += [f"{rendered(key, d)} AS {quote(name, d)}" for name, key in view.keys.items()]
+    for measure in view.stored:
+        columns += _inputs(measure, d)
+    if any(measure.measure.order for measure in view.stored):
+        at = "CAST(0 AS BIGINT)" if view.is_changelog else micros("occurred_at", d)
+        columns.append(f"{order_of_events(at, d)} AS event__order")
+    where = [f"({rendered(view.where, d)})"] if view.where else []
+    where += [f"({failed}) IS NULL"] if (failed := failed_at(view, d)) else []
+    clause = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT {', '.join(columns)} FROM ({_elements(view, d, facts)}){clause}"
+
+
+def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
+    columns = []
+    condition = rendered(measure.condition, d) if measure.condition else None
+    if condition and not measure.measure.joins_key:
+        columns.append(f"({condition}) AS {measure.filter}")
+    if measure.value:
+        value = _within(measure, rendered(measure.value, d))
+        if measure.measure.joins_key:
+            only = f"CASE WHEN {condition} THEN {value} END" if condition else value
+            columns.append(f"{only} AS {quote(f'{measure.name}__value', d)}")
+        else:
+            columns.append(f"{value} AS {measure.input}")
+    return columns
+
+
+def _within(measure: BoundMeasure, value: str) -> str:
+    """NULL beyond the measure's limit, so that no engine meets a value that it would overflow at."""
+    limit = measure.measure.limit
+    if limit is None or measure.kind != "BIGINT":
+        return value
+    return f"CASE WHEN ({value}) BETWEEN {-limit} AND {limit} THEN {value} END"
+
+
+def _elements(view: AggregateView, d: Dialect, facts: str) -> str:
+    """Facts with `each`: a row per element."""
+    for name, array in view.each.items():
+        facts = f"SELECT *, {exploded(rendered(array, d), d)} AS {quote(name, d)} FROM ({facts})"
+    return facts
+
+
+def failed_at(view: AggregateView, dialect: Dialect) -> str | None:
+    """SQL: the part of the view at which a fact's evaluation fails, or NULL; None where nothing can fail."""
+    found = [(f"key {name}", failing(key, dialect)) for name, key in view.keys.items()]
+    for measure in view.measures:
+        found += [(f"measure {measure.name}", test) for test in _measure_fails(measure, dialect)]
+    cases = [f"WHEN {test} THEN '{name}'" for name, test in found if test]
+    return f"CASE {' '.join(cases)} END" if cases else None
+
+
+def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
+    """A value counts as failed only where the measure's own filter lets it in."""
+    tests = []
+    if measure.value:
+        tests.append(failing(measure.value, d))
+        if measure.measure.limit and measure.kind == "BIGINT":
+            limit = measure.measure.limit
+            tests.append(f"({rendered(measure.value, d)}) NOT BETWEEN {-limit} AND {limit}")
+    if measure.condition:
+        only = rendered(measure.condition, d)
+        tests = [f"(({only}) AND ({test}))" for test in tests if test]
+        tests.append(failing(measure.condition, d))
+    return [test for test in tests if test]
+
+
+def rejects(view: AggregateView, dialect: Dialect, facts: str) -> str | None:
+    """Coordinates, event_type and `field` (where it failed) of the facts that fail; None where none can."""
+    d = dialect
+    failed, where_fails = failed_at(view, d), failing(view.where, d) if view.where else None
+    if not failed and not where_fails:
+        return None
+    only = f"({rendered(view.where, d)})" if view.where else "TRUE"
+    found = f"CASE WHEN {where_fails or 'FALSE'} THEN 'where' WHEN {only} THEN {failed or 'NULL'} END"
+    columns = listed([*COORDINATES, "event_type"], d)
+    inner = f"SELECT {columns}, {found} AS field FROM ({_elements(view, d, facts)})"
+    return f"SELECT {columns}, min(field) AS field FROM ({inner}) WHERE field IS NOT NULL GROUP BY {columns}"
+
+
+def merged(view: AggregateView, dialect: Dialect, relation: str) -> str:
+    """Partials of `relation`, one row per key; the same columns in and out."""
+    keys = listed([*view.keys, *view.distinct_keys], dialect)
+    parts = [f"{filled(part.merge, dialect)} AS {quote(part.column, dialect)}" for part in view.parts]
+    return f"SELECT {', '.join([keys, *parts])} FROM {relation} GROUP BY {keys}"
+
+
+def final(view: AggregateView, dialect: Dialect, relation: str, lookups: Mapping[str, str] | None = None) -> str:
+    """The answer over merged partials. `lookups`: column -> relation of the looked-up view's answer."""
+    d = dialect
+    alive = " WHERE NOT coalesce(event__deleted, false)" if view.tombstone else ""
+    answers = ", ".join(f"{_answer(measure, d)} AS {quote(measure.name, d)}" for measure in view.measures)
+    answered = f"SELECT {listed(view.keys, d)}, {answers} FROM {_counted(view, d, relation)}{alive}"
+    for name, lookup in view.lookups.items():
+        other = (lookups or {})[name]
+        answered = (
+            f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({answered}) a LEFT JOIN "
+            f"{other} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
+        )
+    return answered
+
+
+def _answer(measure: BoundMeasure, d: Dialect) -> str:
+    return filled(measure.measure.final(measure.name, measure.kind), d)
+
+
+def _counted(view: AggregateView, d: Dialect, relation: str) -> str:
+    """Exact distinct counts: their values leave the key and are counted."""
+    if not view.distinct_keys:
+        return relation
+    keys = listed(view.keys, d)
+    parts = [f"{filled(part.merge, d)} AS {quote(part.column, d)}" for part in view.parts]
+    counts = [f"count(DISTINCT {quote(c, d)}) AS {quote(m.name, d)}" for c, m in view.distinct_keys.items()]
+    return f"(SELECT {', '.join([keys, *parts, *counts])} FROM {relation} GROUP BY {keys})"

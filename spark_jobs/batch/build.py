@@ -1,0 +1,128 @@
+"""`build`: every view at the run's cut, as new versions of its batch tables, visible to nobody yet.
+
+facts -> (per view: all, touched buckets, merged, or re-resolved) -> batch.<view> -> one ledger row per view.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from spark_jobs import tables
+from spark_jobs.batch import build_aggregate, build_sequence, delta
+from spark_jobs.batch.work import NEVER, New, Task, Way, task
+from spark_jobs.ledger.models import Build, Run
+from spark_jobs.ledger.store import Store
+from spark_jobs.registry import Views
+from spark_jobs.serving.render import Source
+from spark_jobs.settings import settings
+from spark_jobs.view import AggregateView, View
+
+Say = Callable[[str], None]
+
+
+def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say) -> None:
+    """Build all views of the run. Where nothing is new and nothing is forced, nothing is built or published (I16)."""
+    run = store.active_run(run_id)
+    if (published := store.publication_of(run_id)) is not None:
+        say(f"run {run_id} is published already, as publication {published.id}")
+        return
+    current = store.current_publication()
+    sources = store.sources(current) if current else {}
+    tasks = _tasks(spark, store, views, run, sources)
+    if current is not None and all(is_done(one) for one in tasks):
+        say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
+        store.progress(run_id, "build", nothing_new=True)
+        return
+    spark.sql("CREATE SCHEMA IF NOT EXISTS batch")
+    with ThreadPoolExecutor(settings().cores) as pool:
+        for line in pool.map(lambda one: _build(spark, store, one), sorted(tasks, key=_costliest_first)):
+            say(line)
+    store.progress(run_id, "build", nothing_new=False)
+
+
+def is_done(one: Task) -> bool:
+    return one.way is Way.SAME and one.base.cut == one.cut
+
+
+def _costliest_first(one: Task) -> tuple[bool, str]:
+    return isinstance(one.view, AggregateView), one.view.id
+
+
+def _tasks(spark: SparkSession, store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[Task]:
+    changed = changed_days(store, run)
+    bases = {view.id: sources.get(view.id, NEVER) for view in views}
+    new = {cut: _new_facts(spark, views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
+    return [task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
+
+
+def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
+    """Event type -> days whose facts were replaced by this run, or by one since what is published was built."""
+    changed: dict[str, list[str]] = {}
+    for one in store.runs_since_base(run.run_id):
+        for event_type, days in one.summary.get("changed_days", {}).items():
+            changed[event_type] = sorted({*changed.get(event_type, ()), *days})
+    return changed
+
+
+def _new_facts(spark: SparkSession, views: Iterable[View], above: int, cut: int) -> New:
+    """Facts per event type and day with an lsn in (above, cut]."""
+    if above >= cut:
+        return {}
+    types = sorted({event_type for view in views for event_type in view.event_types})
+    parts = [
+        f"SELECT '{event_type}' AS event_type, day FROM {tables.facts(event_type)} WHERE lsn > {above} AND lsn <= {cut}"
+        for event_type in types
+    ]
+    new: dict[str, dict[str, int]] = {}
+    grouped = f"SELECT event_type, day, count(*) FROM ({' UNION ALL '.join(parts)}) GROUP BY event_type, day"
+    for event_type, day, count in spark.sql(grouped).collect():
+        new.setdefault(event_type, {})[day.isoformat()] = count
+    return new
+
+
+def _build(spark: SparkSession, store: Store, one: Task) -> str:
+    """Build one view and write down what it became; returns the line to show."""
+    started = time.monotonic()
+    source, rows = _built(spark, one)
+    seconds = time.monotonic() - started
+    assert source.batch_version is not None
+    store.record_build(
+        Build(
+            run_id=one.run_id,
+            view_id=one.view.id,
+            mode=one.way.value,
+            cut=one.cut,
+            horizon=source.horizon,
+            batch_version=source.batch_version,
+            results_version=source.results_version,
+            row_count=rows,
+            seconds=seconds,
+            finished_at=datetime.now(UTC),
+        )
+    )
+    store.progress(one.run_id, "decode")  # still alive, and still not superseded
+    touched = f", {len(one.days)} days" if one.way is Way.BUCKETS else ""
+    return f"built {one.view.id}: {one.way.value}{touched}, {rows:,} rows, {seconds:.1f} s"
+
+
+def _built(spark: SparkSession, one: Task) -> tuple[Source, int]:
+    view = one.view
+    if one.way is Way.SAME:
+        base = one.base
+        source = Source(
+            batch_version=base.batch_version, results_version=base.results_version, cut=one.cut, horizon=base.horizon
+        )
+    elif isinstance(view, AggregateView):
+        version = build_aggregate.build(spark, view, one)
+        source = Source(batch_version=version, results_version=None, cut=one.cut, horizon=None)
+    else:
+        made = build_sequence.build(spark, view, one)
+        source = Source(
+            batch_version=made.rows_version, results_version=made.results_version, cut=one.cut, horizon=made.horizon
+        )
+    if isinstance(view, AggregateView):
+        return source, delta.row_count(tables.batch(view.id), source.batch_version or 0)
+    return source, delta.row_count(tables.batch_results(view.id), source.results_version or 0)

@@ -1,0 +1,47 @@
+"""Build an aggregate view: keys and partial columns into `batch.<view>`.
+
+facts -> partials (-> merged with what was built) -> one new version.
+"""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs import tables
+from spark_jobs.batch import delta
+from spark_jobs.batch.facts import in_days
+from spark_jobs.batch.work import Task, Way
+from spark_jobs.partials import batch_partials_sql, merge_sql
+from spark_jobs.view import AggregateView
+
+
+def build(spark: SparkSession, view: AggregateView, task: Task) -> int:
+    """The version of batch.<view> at the task's cut."""
+    table = tables.batch(view.id)
+    columns = _columns(view)
+    delta.create(spark, table, columns, delta.BUCKET_DAY if view.bucket else None)
+    rows = spark.sql(_sql(view, task)).select(columns.names)
+    if task.way is Way.BUCKETS:
+        assert task.base.batch_version is not None
+        return delta.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
+    return delta.overwrite(_laid_out(view, rows), table)
+
+
+def _columns(view: AggregateView) -> pa.Schema:
+    bucket = [(delta.BUCKET_DAY, pa.date32())] if view.bucket else []
+    return pa.schema([*view.partial_schema, *bucket])
+
+
+def _laid_out(view: AggregateView, rows: DataFrame) -> DataFrame:
+    keys = list(view.key_schema.names)
+    return delta.by_bucket(rows, keys) if view.bucket else delta.sorted_by(rows, keys)
+
+
+def _sql(view: AggregateView, task: Task) -> str:
+    if task.way is Way.BUCKETS:
+        return batch_partials_sql(view, delta.facts_of(view.event_types, task.cut, in_days(task.days)))
+    if task.way is Way.FULL:
+        return batch_partials_sql(view, delta.facts_of(view.event_types, task.cut))
+    new = batch_partials_sql(view, delta.facts_of(view.event_types, task.cut, f"lsn > {int(task.base.cut)}"))
+    names = ", ".join(f"`{name}`" for name in view.partial_schema.names)
+    built = f"{tables.batch(view.id)} VERSION AS OF {task.base.batch_version}"
+    return merge_sql(view, f"(SELECT {names} FROM {built} UNION ALL SELECT {names} FROM ({new}))")

@@ -1,0 +1,81 @@
+"""Writing a version of a batch table, and knowing which version it is.
+
+rows -> repartitioned and sorted -> one Delta commit -> version. A batch table has one writer: the active run.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_jobs import tables
+from spark_jobs.settings import settings
+
+BUCKET_DAY = "bucket_day"
+
+
+def create(spark: SparkSession, table: str, schema: pa.Schema, partitioned_by: str | None = None) -> None:
+    """Create a batch table where it does not exist.
+
+    Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
+    any more is removed by `tidemark retention` alone.
+    """
+    if spark.catalog.tableExists(table):
+        return
+    types = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in types.fields)
+    partitioning = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+    kept = f"interval {settings().history_days} days"
+    spark.sql(
+        f"CREATE TABLE {table} ({columns}) USING delta {partitioning} TBLPROPERTIES "
+        f"('delta.deletedFileRetentionDuration' = '{kept}', 'delta.logRetentionDuration' = '{kept}')"
+    )
+
+
+def sorted_by(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Few files with narrow ranges of the first key, so that a point query reads one of them."""
+    return rows.repartitionByRange(*keys[:1]).sortWithinPartitions(*keys)
+
+
+def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """One file per bucket day."""
+    return rows.repartition(BUCKET_DAY).sortWithinPartitions(BUCKET_DAY, *keys)
+
+
+def overwrite(rows: DataFrame, table: str) -> int:
+    """Replace all rows; returns the version."""
+    rows.write.format("delta").mode("overwrite").insertInto(table)
+    return version(table)
+
+
+def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequence[str], base: int) -> int:
+    """Replace the rows of those bucket days in version `base` of the table; returns the new version."""
+    if version(table) != base:  # what an unpublished run left on top must not stay
+        spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {int(base)}")
+    listed = ", ".join(f"DATE '{day}'" for day in days)
+    writer = rows.where(f"{BUCKET_DAY} IN ({listed})").write.format("delta").mode("overwrite")
+    writer.option("replaceWhere", f"{BUCKET_DAY} IN ({listed})").saveAsTable(table)
+    return version(table)
+
+
+def version(table: str) -> int:
+    return int(DeltaTable(tables.path(table)).version())
+
+
+def row_count(table: str, at: int) -> int:
+    """Rows of a version, from its file statistics."""
+    files = pa.table(DeltaTable(tables.path(table), version=at).get_add_actions())
+    return int(pc.sum(files["num_records"]).as_py() or 0)
+
+
+def facts_relation(event_type: str, cut: int, where: str = "") -> str:
+    """A relation of the facts of one type at the cut."""
+    condition = f" AND {where}" if where else ""
+    return f"(SELECT * FROM {tables.facts(event_type)} WHERE lsn <= {int(cut)}{condition})"
+
+
+def facts_of(event_types: Sequence[str], cut: int, where: str = "") -> Mapping[str, str]:
+    return {event_type: facts_relation(event_type, cut, where) for event_type in event_types}

@@ -1,0 +1,91 @@
+"""The tables of the `decode` step: how they are made, and how a run's rows replace what is there.
+
+Contracts -> facts.<type> (partitioned by day), master.quarantine, master.duplicates.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_jobs import contracts, tables
+from spark_jobs.batch import decoding
+from spark_jobs.batch.scope import Scope
+from spark_jobs.contracts import Contract
+from spark_jobs.settings import settings
+
+QUARANTINED = pa.schema([*tables.REJECT, ("state", pa.string())])
+DUPLICATE = pa.schema([*tables.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
+
+ROWS_PER_FILE = 500_000
+
+
+def create(spark: SparkSession) -> None:
+    """Every table of this step exists, empty at first, with a column for every field of its contract."""
+    for schema in ("master", "facts"):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    wanted = {tables.facts(one.event_type): (fact_columns(one), "PARTITIONED BY (day)") for one in contracts.load()}
+    wanted |= {tables.QUARANTINE: (QUARANTINED, ""), tables.DUPLICATES: (DUPLICATE, "")}
+    with ThreadPoolExecutor(settings().cores) as pool:
+        list(pool.map(lambda table: _create(spark, table, *wanted[table]), wanted))
+
+
+def fact_columns(contract: Contract) -> pa.Schema:
+    """The columns of facts.<type>."""
+    return decoding.plain(pa.schema([*contract.fact_schema, ("day", pa.date32())]))
+
+
+def _create(spark: SparkSession, table: str, schema: pa.Schema, partitioning: str = "") -> None:
+    wanted = {f.name: f.dataType.simpleString() for f in from_arrow_schema(schema, prefer_timestamp_ntz=False).fields}
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items())
+    if not spark.catalog.tableExists(table):
+        spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {partitioning}")
+        return
+    existing = set(spark.table(table).columns)
+    added = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items() if name not in existing)
+    if added:
+        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
+
+
+def by_day(facts: DataFrame, rows_per_day: Mapping[str, int]) -> DataFrame:
+    """Few files: one a day, and more only for days of more than ROWS_PER_FILE rows."""
+    parts = max(rows_per_day.values(), default=0) // ROWS_PER_FILE + 1
+    return facts.repartition("day", F.pmod("offset", F.lit(parts)))
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows for a table. `also_again`: replace those of the lsns decoded again too, not only of the new ones."""
+
+    table: str
+    rows: DataFrame
+    has_rows: bool
+    also_again: bool
+
+
+def replace(output: Output, todo: Scope) -> None:
+    """Put the rows of the scope in the place of the table's.
+
+    Where the table has no such rows, as in every first try of new lsns, a plain append does it, or nothing at all.
+    """
+    where = todo.sql(only_new=not output.also_again)
+    writer = output.rows.where(where).write.format("delta").mode("append")
+    if output.also_again or _newest_lsn(output.table) > todo.previous:
+        writer = output.rows.where(where).write.format("delta").mode("overwrite").option("replaceWhere", where)
+    elif not output.has_rows:
+        return
+    writer.saveAsTable(output.table)
+
+
+def _newest_lsn(table: str) -> int:
+    """From the table's file statistics; 2**63 - 1 where a file has none."""
+    files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
+    if not files.num_rows:
+        return 0
+    newest: Iterable[int | None] = files["max.lsn"].to_pylist() if "max.lsn" in files.column_names else [None]
+    return max(2**63 - 1 if lsn is None else lsn for lsn in newest)

@@ -1,0 +1,119 @@
+"""`decode`: the master log's new records become facts, quarantined records or counted duplicates.
+
+master.log (previous cut, cut] and the lsns of days to rebuild -> facts.<type>, master.quarantine, master.duplicates.
+Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs import contracts, tables
+from spark_jobs.batch import decoding, fact_tables
+from spark_jobs.batch.decoding import Decoded
+from spark_jobs.batch.fact_tables import DUPLICATE, Output, by_day
+from spark_jobs.batch.scope import Scope, scope
+from spark_jobs.ledger.models import Run
+from spark_jobs.ledger.store import Store
+from spark_jobs.settings import settings
+
+Say = Callable[[str], None]
+Counts = dict[str | None, dict[str, int]]
+"""event type -> day -> records that decoded to it; None: rejects."""
+
+STATE = "quarantined"
+
+
+def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
+    """Bring the facts to the run's cut and decode its days again; a run that has done so does nothing."""
+    if run.step != "plan":
+        return
+    fact_tables.create(spark)
+    todo = scope(run.previous_cut, run.cut, _lsns_of(spark, run.days, run.previous_cut))
+    summary = {} if todo.is_empty else _decode(spark, store, run, todo, say)
+    store.progress(run.run_id, "decode", **summary)
+
+
+def in_days(days: Sequence[str]) -> str:
+    """Predicate on `day`; the days are ISO dates that the ledger holds."""
+    listed = ", ".join(f"DATE '{day}'" for day in days)
+    return f"day IN ({listed})" if days else "FALSE"
+
+
+def _lsns_of(spark: SparkSession, days: Sequence[str], cut: int) -> list[int]:
+    """Lsns that hold a fact of those days, or were landed on them (their rejects may be facts now)."""
+    if not days:
+        return []
+    sources = [f"SELECT lsn FROM {tables.facts(t)} WHERE {in_days(days)}" for t in contracts.load().event_types]
+    landed = in_days(days).replace("day IN", "landed_on IN")
+    sources.append(f"SELECT lsn FROM {tables.MASTER_LOG} WHERE {landed} AND lsn <= {int(cut)}")
+    found = spark.sql(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})")
+    return [row["lsn"] for row in found.collect()]
+
+
+def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) -> dict[str, Any]:
+    history = [
+        spark.table(tables.facts(event_type)).where(todo.sql_history()).select("identity")
+        for event_type in contracts.load().event_types
+    ]
+    found = decoding.decoded(decoding.records_of(spark, todo.sql()), history)
+    try:
+        changed = dict(run.summary.get("changed_days", {}))
+        if todo.again:
+            for event_type, days in _changed_days(spark, todo, found).items():
+                changed[event_type] = sorted({*changed.get(event_type, ()), *days})
+            store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
+        return _write(todo, found, changed.keys(), say)
+    finally:
+        found.rows.unpersist()
+        found.losers.unpersist()
+
+
+def _write(todo: Scope, found: Decoded, changed: Collection[str], say: Say) -> dict[str, Any]:
+    counts, duplicates = _counts(found), found.losers.count()
+    quarantined = sum(counts.pop(None, {}).values())
+    rejects = found.rejects().withColumn("state", F.lit(STATE)).coalesce(settings().cores)
+    outputs = [
+        Output(tables.facts(one), by_day(found.facts(one), days := counts.get(one, {})), bool(days), one in changed)
+        for one in contracts.load().event_types
+    ]
+    outputs.append(Output(tables.QUARANTINE, rejects, quarantined > 0, bool(todo.again)))
+    outputs.append(Output(tables.DUPLICATES, found.losers.select(DUPLICATE.names), duplicates > 0, bool(todo.again)))
+    with ThreadPoolExecutor(settings().cores) as pool:
+        list(pool.map(lambda output: fact_tables.replace(output, todo), outputs))
+    facts = sum(sum(days.values()) for days in counts.values()) - duplicates
+    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
+    return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
+
+
+def _counts(found: Decoded) -> Counts:
+    """Duplicates are still in it."""
+    counts: Counts = {}
+    for event_type, day, count in found.rows.groupBy("event_type", "day").count().collect():
+        counts.setdefault(event_type, {})[str(day)] = count
+    return counts
+
+
+def _changed_days(spark: SparkSession, todo: Scope, found: Decoded) -> dict[str, list[str]]:
+    """Event type -> days whose facts of the lsns decoded again are not what they were (I7: none, as a rule)."""
+    again = todo.sql_again()
+    before = _marks([(t, spark.table(tables.facts(t)).where(again)) for t in contracts.load().event_types])
+    after = _marks([(t, found.facts(t).where(again)) for t in contracts.load().event_types])
+    changed: dict[str, list[str]] = {}
+    for event_type, day in sorted(key for key in before | after if before.get(key) != after.get(key)):
+        changed.setdefault(event_type, []).append(day)
+    return changed
+
+
+def _marks(relations: Sequence[tuple[str, DataFrame]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """(event type, day) -> count and hash of the facts; the hash ignores their order."""
+    parts = [
+        facts.select(F.lit(event_type).alias("t"), "day", F.xxhash64(*sorted(facts.columns)).alias("hash"))
+        for event_type, facts in relations
+    ]
+    rows = reduce(DataFrame.unionByName, parts).groupBy("t", "day").agg(F.count("*"), F.bit_xor("hash"))
+    return {(t, day.isoformat()): (count, mark) for t, day, count, mark in rows.collect()}

@@ -1,0 +1,91 @@
+"""The queries that build a sequence view, in the dialect of the engine that runs them. Pure: text only.
+
+rows -> named relations, one after the other -> all rows and all results, with `stretch_end`. `replayed` is the serving
+rule (docs/sequences.md, rule 11) with the new rows: what they do not touch is kept.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_jobs import sequences
+from spark_jobs.dialect import Dialect, listed
+from spark_jobs.view import SequenceView
+
+Named = Callable[[str], str]
+"""What a relation of this build is called in the engine."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """`relations`: (name, query), each over earlier ones; then `rows` and `results` read them."""
+
+    relations: tuple[tuple[str, str], ...]
+    rows: str
+    results: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What was built: two relations with `stretch_end`."""
+
+    rows: str
+    results: str
+
+
+def from_scratch(view: SequenceView, d: Dialect, named: Named, everything: str) -> Queries:
+    """All rows and results of the query `everything` (lsn and the stored row columns)."""
+    live, results = named("live"), named("results")
+    relations = ((live, everything), (results, sequences.resolve(view, d, live)))
+    return Queries(relations, *sequences.stretches(view, d, live, results))
+
+
+def deep_keys(recent: str, horizon: int) -> str:
+    """Keys with a row before the horizon: what is stored does not reach back far enough to replay them."""
+    return f"SELECT key FROM {recent} GROUP BY key HAVING min(ts) < {horizon:d}"
+
+
+def replayed(
+    view: SequenceView, d: Dialect, named: Named, recent: str, stored: Stored, deep: tuple[str, str] | None = None
+) -> Queries:
+    """What was stored, with the rows of the relation `recent` added.
+
+    deep: relation of the deep keys, and the query of all rows, from which those keys are replayed as a whole.
+    """
+    new, live, results = named("new"), named("live"), named("results")
+    row_columns = listed(["lsn", *view.row_kinds], d)
+    rows = _with_deep(recent, stored.rows, deep)
+    touched = f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key) t ON b.key = t.key AND b.stretch_end >= t.s0"
+    replay = f"SELECT b.* FROM {rows.stored} b SEMI JOIN {touched}"
+    relations = (
+        (new, rows.new),
+        (live, f"SELECT {row_columns} FROM {new} UNION ALL SELECT {row_columns} FROM ({replay})"),
+        (results, sequences.resolve(view, d, live)),
+    )
+    made = zip(
+        (stored.rows, stored.results),
+        ([*view.row_kinds, "lsn"], [*view.result_kinds]),
+        sequences.stretches(view, d, live, results),
+        strict=True,
+    )
+    return Queries(relations, *(_kept_and_made(*one, touched, d) for one in made))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    new: str
+    stored: str
+
+
+def _with_deep(recent: str, stored: str, deep: tuple[str, str] | None) -> _Rows:
+    if deep is None:
+        return _Rows(f"SELECT * FROM {recent}", stored)
+    keys, everything = deep
+    others = f"SELECT n.* FROM {recent} n ANTI JOIN {keys} k ON n.key = k.key"
+    whole = f"SELECT a.* FROM ({everything}) a SEMI JOIN {keys} k ON a.key = k.key"
+    return _Rows(f"{others} UNION ALL {whole}", f"(SELECT r.* FROM {stored} r ANTI JOIN {keys} k ON r.key = k.key)")
+
+
+def _kept_and_made(stored: str, columns: list[str], made: str, touched: str, d: Dialect) -> str:
+    names = listed([*columns, "stretch_end"], d)
+    kept = f"SELECT b.* FROM {stored} b ANTI JOIN {touched}"
+    return f"SELECT {names} FROM ({kept}) UNION ALL SELECT {names} FROM ({made})"

@@ -1,0 +1,65 @@
+"""Which lsns a run decodes: what is new, and what holds the days to rebuild. Pure.
+
+(previous cut, cut] + the lsns of some days -> ranges -> SQL predicates.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+MOST_RANGES = 200
+"""A predicate has at most this many ranges; the nearest are joined, which only decodes more again."""
+
+Range = tuple[int, int]
+"""Both ends included."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`previous` < new lsns <= `cut`; `again`: ranges of older lsns to be decoded again."""
+
+    previous: int
+    cut: int
+    again: tuple[Range, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.cut <= self.previous and not self.again
+
+    def ranges(self, *, only_new: bool = False) -> list[Range]:
+        new = [(self.previous + 1, self.cut)] if self.cut > self.previous else []
+        return new if only_new else [*self.again, *new]
+
+    def sql(self, *, only_new: bool = False) -> str:
+        """Predicate on `lsn`: the lsns that are decoded."""
+        return predicate(self.ranges(only_new=only_new))
+
+    def sql_again(self) -> str:
+        return predicate(self.again)
+
+    def sql_history(self) -> str:
+        """Predicate on `lsn`: facts of the lsns that are not decoded again. Beyond `previous` there is no history."""
+        return f"lsn <= {self.previous} AND NOT ({self.sql_again()})"
+
+
+def scope(previous: int, cut: int, lsns: Iterable[int] = ()) -> Scope:
+    """The scope of a run; `lsns`: those that hold the days to rebuild."""
+    return Scope(previous, cut, tuple(ranges_of(n for n in lsns if n <= previous)))
+
+
+def ranges_of(lsns: Iterable[int]) -> list[Range]:
+    """Ranges that cover all lsns, ascending; only joined across gaps where there would be too many."""
+    ordered = sorted(set(lsns))
+    gaps = sorted((after - before for before, after in pairwise(ordered)), reverse=True)
+    widest = gaps[MOST_RANGES - 1] if len(gaps) >= MOST_RANGES else 1
+    found: list[Range] = []
+    for lsn in ordered:
+        if found and lsn - found[-1][1] <= max(widest, 1):
+            found[-1] = (found[-1][0], lsn)
+        else:
+            found.append((lsn, lsn))
+    return found
+
+
+def predicate(ranges: Iterable[Range]) -> str:
+    return " OR ".join(f"lsn BETWEEN {int(first)} AND {int(last)}" for first, last in ranges) or "FALSE"

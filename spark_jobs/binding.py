@@ -1,0 +1,183 @@
+"""A view's declaration joined to the event types it reads: the object that the rest of Tidemark works with.
+
+Declaration + event shapes -> AggregateView | SequenceView, or ViewError (reason, hint).
+Everything here is checked once, when views are loaded; the SQL modules may rely on it.
+"""
+
+import re
+from collections.abc import Mapping
+
+from spark_jobs.declaration import Aggregate, Row, Sequence
+from spark_jobs.expressions import Expression, ExpressionError, Kind, parse
+from spark_jobs.measures import Last, Measure, MeasureError
+from spark_jobs.view import ENVELOPE, AggregateView, BoundMeasure, BoundRow, SequenceView, Shapes, types_of
+
+NAME = re.compile(r"[a-z](_?[a-z0-9])*")
+RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
+
+
+class ViewError(ValueError):
+    """Why a view cannot be used, and what to do about it."""
+
+    def __init__(self, reason: str, hint: str):
+        super().__init__(f"{reason}; {hint}")
+        self.reason, self.hint = reason, hint
+
+
+def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) -> AggregateView:
+    """Parse every expression of an Aggregate against its event types.
+
+    Raises: ViewError, ExpressionError.
+    """
+    types = types_of(declared)
+    fields = _fields(types, shapes)
+    for column in (*declared.by, *declared.measures, *declared.each, *declared.lookups):
+        _check_name(column)
+    if not declared.by or not declared.measures:
+        raise ViewError(
+            "an Aggregate needs keys and measures", "fill `by` and `measures`; one row in all: by a constant"
+        )
+    _refuse_clashes(declared)
+    each = {column: _element(text, fields, f"{file}, each {column}") for column, text in declared.each.items()}
+    fields = {**fields, **dict.fromkeys(each, "STRING")}
+    measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
+    return AggregateView(
+        name=name,
+        version=declared.version,
+        declaration=declared,
+        shapes={one: shapes[one] for one in types},
+        keys={key: _key(text, fields, f"{file}, key {key}") for key, text in declared.by.items()},
+        where=_condition(declared.where, fields, f"{file}, where"),
+        each=each,
+        measures=measures,
+        tombstone=_tombstone(measures, fields, file) if all(shapes[one].compacted for one in types) else None,
+    )
+
+
+def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind], file: str) -> BoundMeasure | None:
+    """An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row."""
+    is_upsert = any(m.measure.order == "last" and not m.measure.where for m in measures)
+    return _measure("event__deleted", Last("deleted"), fields, file) if is_upsert else None
+
+
+def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str) -> BoundMeasure:
+    where = f"{file}, measure {name}"
+    value = parse(measure.of, fields, where) if measure.of is not None else None
+    bound = BoundMeasure(name, measure, value, _condition(measure.where, fields, where))
+    try:
+        _ = bound.parts
+    except MeasureError as error:
+        raise ViewError(f"measure {name}: {error.reason}", error.hint) from None
+    return bound
+
+
+def bind_sequence(name: str, file: str, declared: Sequence, shapes: Shapes) -> SequenceView:
+    """Parse every expression of a Sequence; its `resolve` is checked by sequences.check_resolve.
+
+    Raises: ViewError, ExpressionError.
+    """
+    if not declared.rows:
+        raise ViewError("a Sequence needs rows", "give at least one kind of row")
+    for column in (declared.key, *declared.rows, *declared.results):
+        _check_name(column)
+    rows = tuple(_row(kind, row, shapes, file, declared) for kind, row in declared.rows.items())
+    if len({row.key.kind for row in rows}) > 1:
+        raise ViewError("rows have keys of different kinds", "CAST the keys to one kind, BIGINT or STRING")
+    columns: dict[str, Kind] = {}
+    for column, expression in ((c, e) for row in rows for c, e in row.columns.items()):
+        if columns.setdefault(column, expression.kind) != expression.kind:
+            raise ViewError(f"column {column} has different kinds in different rows", "CAST it, or use another name")
+    served = declared.results if declared.resolve else columns
+    hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
+    known = {row.declaration.of: shapes[row.declaration.of] for row in rows}
+    return SequenceView(name=name, version=declared.version, declaration=declared, shapes=known, rows=rows, hide=hide)
+
+
+def _row(kind: str, row: Row, shapes: Shapes, file: str, declared: Sequence) -> BoundRow:
+    fields = _fields((row.of,), shapes)
+    where = f"{file}, row {kind}"
+    for column in row.columns:
+        _check_name(column)
+        if column in {"key", "ts", "kind", "tie", "opened_at", "closes_at"}:
+            raise ViewError(f"row {kind} has a column named {column}", "that name is taken by the row itself")
+    if row.reach is None and not row.carried and "{forever}" not in (declared.resolve or ""):
+        raise ViewError(
+            f"row {kind} has no bound on its reach and no result that could cover it",
+            "give it a reach, or let `resolve` yield a waiting result that closes at {forever}",
+        )
+    key, ts = parse(row.key, fields, f"{where}, key"), parse(row.ts, fields, f"{where}, ts")
+    if key.kind not in ("BIGINT", "STRING"):
+        raise ViewError(f"row {kind} has a key of kind {key.kind}", "CAST the key to BIGINT or STRING")
+    if ts.kind != "TIMESTAMP":
+        raise ViewError(f"row {kind} has a ts of kind {ts.kind}", "use a TIMESTAMP, such as occurred_at")
+    columns = {column: parse(text, fields, f"{where}, column {column}") for column, text in row.columns.items()}
+    condition = _condition(row.where, fields, f"{where}, where")
+    return BoundRow(kind, row, shapes[row.of], key, ts, condition, columns, _microseconds(row.reach, kind))
+
+
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+def _microseconds(reach: str | None, kind: str) -> int | None:
+    if reach is None:
+        return None
+    found = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", reach)
+    if not found:
+        raise ViewError(
+            f"row {kind} has the reach {reach!r}", 'write it as "30 minutes" (seconds, minutes, hours, days)'
+        )
+    return int(found[1]) * _UNITS[found[2]] * 1_000_000
+
+
+def _fields(types: tuple[str, ...], shapes: Shapes) -> dict[str, Kind]:
+    """The columns that expressions may use: the envelope and the fields of all the types."""
+    fields: dict[str, Kind] = dict(ENVELOPE)
+    for event_type in types:
+        if event_type not in shapes:
+            raise ViewError(
+                f"unknown event type {event_type}", f"known are {', '.join(sorted(shapes))}; see schemas/events"
+            )
+        for field, kind in shapes[event_type].fields.items():
+            if fields.setdefault(field, kind) != kind:
+                raise ViewError(
+                    f"field {field} is {fields[field]} and {kind}", "use views of their own for these types"
+                )
+    return fields
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name) or name in RESERVED:
+        raise ViewError(f"{name!r} cannot be a column", "use lower case letters, digits and single underscores")
+
+
+def _refuse_clashes(declared: Aggregate) -> None:
+    seen: set[str] = set()
+    for column in (*declared.by, *declared.measures, *declared.lookups):
+        if column in seen:
+            raise ViewError(f"two columns are named {column}", "rename one of them")
+        seen.add(column)
+
+
+def _key(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
+    expression = parse(text, fields, where)
+    if expression.kind == "DOUBLE" or expression.kind.startswith("ARRAY"):
+        raise ExpressionError(text, where, f"a key cannot be {expression.kind}", "CAST it to BIGINT, DECIMAL or STRING")
+    return expression
+
+
+def _condition(text: str | None, fields: Mapping[str, Kind], where: str) -> Expression | None:
+    if text is None:
+        return None
+    expression = parse(text, fields, where)
+    if expression.kind != "BOOLEAN":
+        raise ExpressionError(text, where, f"a filter cannot be {expression.kind}", "write a condition")
+    return expression
+
+
+def _element(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
+    expression = parse(text, fields, where)
+    if expression.kind != "ARRAY<STRING>" or expression.duckdb_fails or expression.spark_fails:
+        raise ExpressionError(
+            text, where, "`each` takes an ARRAY<STRING> that cannot fail", "use split(column, 'pattern')"
+        )
+    return expression

@@ -1,0 +1,54 @@
+"""The `tidemark` command: a table of sub-commands, each imported when it is called.
+
+`tidemark NAME ...` -> COMMANDS[NAME] -> a click command in spark_jobs/cli/. So `tidemark status` never loads Spark.
+Exit codes: 0 done; 1 the thing asked for failed or does not hold; 2 wrong usage.
+"""
+
+import importlib
+
+import click
+
+COMMANDS = {
+    "demo": "spark_jobs.cli.demo:demo",
+    "up": "spark_jobs.cli.platform:up",
+    "down": "spark_jobs.cli.platform:down",
+    "status": "spark_jobs.cli.platform:status",
+    "logs": "spark_jobs.cli.platform:logs",
+    "restart": "spark_jobs.cli.platform:restart",
+    "reset": "spark_jobs.cli.platform:reset",
+    "settings": "spark_jobs.cli.platform:show_settings",
+    "topics": "spark_jobs.cli.feed:topics_",
+    "generate": "spark_jobs.cli.feed:generate",
+    "import": "spark_jobs.cli.feed:import_",
+    "send": "spark_jobs.cli.feed:send",
+    "speed": "spark_jobs.cli.speed:speed",
+    "batch": "spark_jobs.cli.batch:batch",
+    "retention": "spark_jobs.cli.batch:retention",
+    "pin": "spark_jobs.cli.pin:pin",
+    "dbt": "spark_jobs.cli.dbt:dbt",
+    "sql": "spark_jobs.cli.serving:sql",
+    "views": "spark_jobs.cli.serving:views",
+    "explain": "spark_jobs.cli.serving:explain",
+    "agreement": "spark_jobs.cli.quality:agreement",
+    "verify": "spark_jobs.cli.quality:verify",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are named in COMMANDS and imported one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidemark", prog_name="tidemark")
+def main() -> None:
+    """Tidemark: exact, fresh, explainable, reproducible numbers from one log."""

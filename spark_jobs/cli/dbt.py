@@ -1,0 +1,104 @@
+"""`tidemark dbt sources | build | docs`: dbt over a pin, through the Thrift server.
+
+pin -> TIDEMARK_PIN -> dbt, as a process with an argument list. What dbt writes goes to `<home>/dbt`, the documentation
+to `<home>/dbt/docs/index.html`. Exit codes: those of dbt (0 done, 1 a model or test failed, 2 dbt could not run);
+1 too when the sources are out of date (`--check`).
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from spark_jobs.cli.step import ledger_step, thrift
+from spark_jobs.settings import settings
+
+KEPT = timedelta(days=7)
+pin_option = click.option("--pin", help="The pin to read; default: one made now, kept for 7 days.")
+
+
+@click.group()
+def dbt() -> None:
+    """The marts: dbt over a pin."""
+
+
+@dbt.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the file is out of date.")
+def sources(check: bool) -> None:
+    """Write dbt/models/sources.yml from the views."""
+    from spark_jobs.registry import views
+    from spark_jobs.serving import dbt_sources
+
+    if check:
+        if not dbt_sources.is_current(views()):
+            click.echo(f"{dbt_sources.SOURCES} is out of date: run `tidemark dbt sources`", err=True)
+            sys.exit(1)
+    elif dbt_sources.write(views()):
+        click.echo(f"wrote {dbt_sources.SOURCES}")
+
+
+@dbt.command()
+@pin_option
+@click.option("--select", help="Models as dbt selects them, for instance market_days+.")
+def build(pin: str | None, select: str | None) -> None:
+    """Build and test the marts."""
+    _refresh_sources()
+    sys.exit(run(["build", *(["--select", select] if select else [])], _pinned(pin)))
+
+
+@dbt.command()
+@pin_option
+def docs(pin: str | None) -> None:
+    """Write the documentation: one page, for the web server of Airflow or a browser."""
+    _refresh_sources()
+    code = run(["docs", "generate", "--static"], _pinned(pin))
+    if code == 0:
+        page = home() / "docs/index.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(home() / "target/static_index.html", page)
+        click.echo(f"wrote {page}")
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str], schema: str) -> int:
+    """dbt with these arguments over the pin's schema; its exit code."""
+    from spark_jobs.serving.dbt_sources import PROJECT
+
+    folders = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+    written = ["--target-path", str(home() / "target"), "--log-path", str(home() / "logs")]
+    command = [str(Path(sys.executable).parent / "dbt"), *arguments, *folders, *written]
+    return subprocess.run(command, env=environment(schema), check=False).returncode
+
+
+def environment(schema: str) -> dict[str, str]:
+    """What dbt/profiles.yml and dbt/models/sources.yml ask for."""
+    server = {"TIDEMARK_THRIFT_HOST": settings().thrift, "TIDEMARK_THRIFT_PORT": str(settings().thrift_port)}
+    return {**os.environ, **server, "TIDEMARK_PIN": schema}
+
+
+def home() -> Path:
+    return settings().home / "dbt"
+
+
+def _pinned(name: str | None) -> str:
+    """The schema of the pin, which is made if it is not there."""
+    from spark_jobs.registry import views
+    from spark_jobs.serving import pins
+
+    with ledger_step() as store, thrift() as execute:
+        made = pins.create(execute, views(), store, name or f"dbt_{datetime.now(UTC):%Y%m%d_%H%M%S}", keep=KEPT)
+        return pins.schema(made.name)
+
+
+def _refresh_sources() -> None:
+    """A view that was added a moment ago is a source as well."""
+    from spark_jobs.registry import views
+    from spark_jobs.serving import dbt_sources
+
+    if dbt_sources.write(views()):
+        click.echo(f"{dbt_sources.SOURCES.name} was out of date and is rewritten: commit it")

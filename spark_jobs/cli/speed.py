@@ -1,0 +1,93 @@
+"""`tidemark speed`: what the speed application does, and what to do when it stopped.
+
+ledger (heartbeat, requests) -> terminal. No JVM.
+"""
+
+import datetime as dt
+import json
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs import contracts
+from spark_jobs.ledger import store as ledger
+from spark_jobs.settings import settings
+
+SILENT_AFTER_HEARTBEATS = 30
+
+
+@click.group()
+def speed() -> None:
+    """The speed layer."""
+
+
+def health() -> dict[str, Any]:
+    """The heartbeat's payload with `age_seconds`, `is_alive` and all `alarms`."""
+    beat = ledger.open().heartbeat("speed")
+    if beat is None:
+        return {"is_alive": False, "state": "never started", "alarms": {"heartbeat": "no heartbeat was ever written"}}
+    age = (dt.datetime.now(dt.UTC) - beat.at).total_seconds()
+    is_alive = age < settings().heartbeat_seconds * SILENT_AFTER_HEARTBEATS and beat.payload["state"] != "stopped"
+    alarms = dict(beat.payload.get("alarms", {}))
+    if not is_alive:
+        alarms["heartbeat"] = beat.payload.get("error") or f"silent for {age:.0f} s"
+    return {**beat.payload, "age_seconds": round(age, 1), "is_alive": is_alive, "alarms": alarms}
+
+
+@speed.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def status(as_json: bool) -> None:
+    """Heartbeat, lsn, lag, times of the last micro-batch. Exit code 1 when there is an alarm."""
+    found = health()
+    if as_json:
+        click.echo(json.dumps(found, indent=2, default=str))
+    else:
+        _show(found)
+    sys.exit(1 if found["alarms"] else 0)
+
+
+def _show(found: dict[str, Any]) -> None:
+    table = Table("what", "value", title="speed layer")
+    last = found.get("last_batch", {})
+    shown = {name: found.get(name) for name in ("state", "epoch", "lsn", "lag", "age_seconds")}
+    shown |= {f"last batch: {name}": value for name, value in last.items()}
+    for name, value in (shown | {f"ALARM {k}": v for k, v in found["alarms"].items()}).items():
+        table.add_row(name, str(value))
+    Console().print(table)
+
+
+@speed.command()
+@click.option("--accept", is_flag=True, help="Accept the loss that this command shows, and let the stream go on.")
+def recover(accept: bool) -> None:
+    """Show the hole that stopped the stream, and go on past it with --accept.
+
+    Nothing is repaired silently: what is lost is written into the log as an entry of its own.
+    """
+    losses = _losses()
+    if not losses:
+        click.echo("The log continues where Kafka is: nothing to recover.")
+        return
+    for loss in losses:
+        click.echo(loss)
+    if not accept:
+        click.echo("Nothing was changed. `tidemark speed recover --accept` goes on without what is lost.")
+        sys.exit(1)
+    store = ledger.open()
+    store.request("recover")
+    click.echo("Accepted; the speed application goes on at its next start, within seconds.")
+
+
+def _losses() -> list[str]:
+    from spark_jobs.speed.broker import Broker
+    from spark_jobs.speed.protocol import recover as recovery
+    from spark_jobs.speed.tail import log_end
+
+    broker = Broker(contracts.load().topics)
+    try:
+        topic_ids, partitions = broker.partitions()
+        return recovery(log_end(), broker.available(partitions), topic_ids)[1]
+    finally:
+        broker.close()

@@ -1,0 +1,85 @@
+"""What the batch commands share: a step on the ledger with its exit codes, statements to the Thrift server, tables.
+
+Exit codes: 0 done; 1 refused or failed, the reason is on stderr; 2 wrong usage; 75 another run is at work, try later.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.store import LedgerError, RunActive, Store
+
+TRY_LATER = 75
+
+
+@contextmanager
+def ledger_step(run_id: str | None = None) -> Iterator[Store]:
+    """The ledger for one step: its errors become exit codes, and a failure of the run is written down."""
+    store = ledger.open()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        """At once: waiting for Spark's threads would outlast the caller's patience; its JVM ends with this process."""
+        _failed(store, run_id, f"stopped by signal {number}")
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield store
+    except RunActive as error:
+        _leave(str(error), TRY_LATER)
+    except LedgerError as error:
+        _failed(store, run_id, str(error))
+        _leave(str(error), 1)
+    except (Exception, KeyboardInterrupt) as error:
+        _failed(store, run_id, f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        store.close()
+
+
+def _failed(store: Store, run_id: str | None, error: str) -> None:
+    if run_id is not None:
+        store.fail_run(run_id, error.splitlines()[0] if error else error)
+
+
+def _leave(text: str, code: int) -> None:
+    click.echo(f"tidemark: {text}", err=True)
+    sys.exit(code)
+
+
+@contextmanager
+def thrift() -> Iterator[Callable[[str], Any]]:
+    """Runs one statement on the Thrift server, gives its rows."""
+    from spark_jobs.serving.sql import SqlError, ask, connect
+
+    try:
+        with connect() as connection:
+            yield lambda statement: ask(connection, statement).rows
+    except SqlError as error:
+        raise LedgerError(str(error)) from error
+
+
+def show(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table for people."""
+    table = Table(title=title)
+    for name in rows[0] if rows else ["nothing yet"]:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*map(_text, row.values()))
+    Console().print(table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)

@@ -1,0 +1,250 @@
+"""The event types and what their records must look like.
+
+schemas/events/<event_type>.v<N>.json -> load() -> Contracts -> decode, views, suites, generator, docs.
+
+A file is JSON Schema 2020-12 for one flat object plus `x-tidemark` (topic, key, compacted, owner, examples_bad). Which
+keywords a field may use is a positive list (`KEYWORDS`): each of them has a vectorised check in `decode`.
+See them all: `python -m spark_jobs.contracts`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from jsonschema import Draft202012Validator, SchemaError
+
+from spark_jobs import tables
+from spark_jobs.settings import ROOT
+
+FOLDER = ROOT / "schemas" / "events"
+ENVELOPE = ("event_id", "event_type", "occurred_at")
+ENVELOPE_NEEDED = ("event_type", "occurred_at")
+DELETED = "deleted"  # a compacted topic's event may say that it removes its key; lands in the fact's own column
+KEYWORDS = {
+    "type", "const", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "format",
+    "title", "description", "examples",
+}  # fmt: skip
+OBJECT_KEYWORDS = {"$schema", "$id", "$comment", "title", "description", "type", "properties", "required", "examples"}
+TIDEMARK_KEYWORDS = {"topic", "key", "compacted", "owner", "examples_bad"}
+ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+
+UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+INSTANT_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
+
+_FILE = re.compile(r"([a-z][a-z0-9_]*)\.v([1-9][0-9]*)\.json")
+# Patterns mean the same to Python, RE2 and ECMA-262 when they are anchored, ASCII, and made of literals and [classes].
+_PATTERN = re.compile(
+    r"\^(?:(?:\[[^\[\]\\]+\]|[A-Za-z0-9_:/@,;=-]|\\[.+*?()|$^-])(?:[?*+]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})?)*\$"
+)
+
+
+class ContractError(ValueError):
+    """A schema file that cannot be used; says which file, and why."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field beyond the envelope. `required`: never null in a fact (a tombstone's excepted)."""
+
+    name: str
+    arrow: pa.DataType
+    required: bool
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Contract:
+    """One version of an event type."""
+
+    event_type: str
+    version: int
+    topic: str
+    key: str
+    compacted: bool
+    owner: str
+    description: str
+    fields: tuple[Field, ...]
+    schema: dict[str, Any]
+
+    @cached_property
+    def fact_schema(self) -> pa.Schema:
+        """Arrow schema of the facts: `tables.FACT`, then the fields."""
+        return pa.schema([*tables.FACT, *[pa.field(f.name, f.arrow) for f in self.fields]])
+
+    @property
+    def examples(self) -> tuple[dict[str, Any], ...]:
+        return tuple(self.schema.get("examples", ()))
+
+    @property
+    def examples_bad(self) -> tuple[tuple[dict[str, Any], str, str], ...]:
+        """(value, reason, field): the first good example, changed so that it breaks one rule."""
+        return tuple(_spoil(self.examples[0], bad) for bad in self.schema["x-tidemark"].get("examples_bad", ()))
+
+
+@dataclass(frozen=True, eq=False)
+class Contracts:
+    """Every event type with its versions, oldest first."""
+
+    versions: Mapping[str, tuple[Contract, ...]]
+
+    def of(self, event_type: str) -> Contract:
+        """The newest version; KeyError where the type is unknown."""
+        return self.versions[event_type][-1]
+
+    def version(self, event_type: str, version: int) -> Contract | None:
+        return next((c for c in self.versions.get(event_type, ()) if c.version == version), None)
+
+    def by_topic(self, topic: str) -> tuple[str, ...]:
+        """Event types that the topic carries; empty where the topic is unknown."""
+        return self._by_topic.get(topic, ())
+
+    @cached_property
+    def _by_topic(self) -> dict[str, tuple[str, ...]]:
+        return {t: tuple(c.event_type for c in self if c.topic == t) for t in {c.topic for c in self}}
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        return tuple(self.versions)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(sorted(self._by_topic))
+
+    def __iter__(self) -> Iterator[Contract]:
+        return (self.of(event_type) for event_type in self.versions)
+
+    def __len__(self) -> int:
+        return len(self.versions)
+
+    def __contains__(self, event_type: object) -> bool:
+        return event_type in self.versions
+
+
+@cache
+def load(folder: Path = FOLDER) -> Contracts:
+    """Read and check every schema file; read once per folder and process. Raises ContractError."""
+    versions: dict[str, list[Contract]] = {}
+    for contract in sorted(map(_read, sorted(folder.glob("*.json"))), key=lambda c: (c.event_type, c.version)):
+        versions.setdefault(contract.event_type, []).append(contract)
+    for event_type, of_type in versions.items():
+        _check_versions(folder, event_type, of_type)
+    if not versions:
+        raise ContractError(f"{folder}: no <event_type>.v<N>.json in it")
+    contracts = Contracts({event_type: tuple(of_type) for event_type, of_type in versions.items()})
+    for contract in contracts:
+        if contract.compacted and len(contracts.by_topic(contract.topic)) > 1:
+            raise ContractError(f"{folder}: the compacted topic {contract.topic} carries more than one event type")
+    return contracts
+
+
+def _read(path: Path) -> Contract:
+    try:
+        return _contract(path.name, json.loads(path.read_text("utf-8")))
+    except SchemaError as error:
+        raise ContractError(f"{path}: not a JSON Schema: {error.message} at {error.json_path}") from None
+    except ValueError as error:
+        raise ContractError(f"{path}: {error}") from None
+
+
+def _contract(file_name: str, schema: dict[str, Any]) -> Contract:
+    named = _FILE.fullmatch(file_name)
+    if not named:
+        raise ValueError("the name must be <event_type>.v<N>.json, in lower case")
+    Draft202012Validator.check_schema(schema)
+    event_type, needed = named[1], set(schema.get("required", ()))
+    about = schema.get("x-tidemark")
+    if schema.get("type") != "object" or not isinstance(about, dict):
+        raise ValueError('needs "type": "object" and the object "x-tidemark"')
+    if unknown := about.keys() - TIDEMARK_KEYWORDS:
+        raise ValueError(f"unknown in x-tidemark: {', '.join(sorted(unknown))}")
+    properties = schema.get("properties", {})
+    if other := (schema.keys() - OBJECT_KEYWORDS - {"x-tidemark"}) | (needed - properties.keys()):
+        raise ValueError(f"not supported, or required but no property: {', '.join(sorted(other))}")
+    fields = tuple(_field(name, field, name in needed) for name, field in properties.items())
+    _check_envelope(event_type, fields, needed)
+    contract = Contract(
+        event_type=event_type,
+        version=int(named[2]),
+        topic=str(about.get("topic", event_type)),
+        key=str(about.get("key", "")),
+        compacted=about.get("compacted") is True,
+        owner=str(about.get("owner", "")),
+        description=str(schema.get("description", "")),
+        fields=tuple(f for f in fields if f.name not in ENVELOPE and f.name != DELETED),
+        schema=schema,
+    )
+    _check_meaning(contract, fields)
+    return contract
+
+
+def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
+    if unknown := schema.keys() - KEYWORDS:
+        raise ValueError(f"field {name}: not supported: {', '.join(sorted(unknown))} (one of {sorted(KEYWORDS)})")
+    kinds = set([schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", ["string"]))
+    scalar = kinds - {"null"}
+    if len(scalar) != 1 or not scalar <= ARROW.keys():
+        raise ValueError(f"field {name}: type must be one of {sorted(ARROW)}, or such a type and null")
+    if not _PATTERN.fullmatch(schema.get("pattern", "^$")):
+        raise ValueError(f"field {name}: the pattern must be ^...$ of ASCII literals and [classes], no \\d, \\w or dot")
+    if schema.get("format", "date-time") != "date-time":
+        raise ValueError(f"field {name}: the only format is date-time")
+    if "format" in schema and (schema.get("pattern") != INSTANT_PATTERN or "enum" in schema):
+        raise ValueError(f"field {name}: a date-time has the pattern {INSTANT_PATTERN} and no enum")
+    if not all(isinstance(value, str) for value in schema.get("enum", ())) or (
+        "const" in schema and name != "event_type"
+    ):
+        raise ValueError(f"field {name}: enum lists strings; const is for event_type")
+    if scalar == {"integer"} and not all(isinstance(schema.get(k, 0), int) for k in ("minimum", "maximum")):
+        raise ValueError(f"field {name}: the bounds of an integer are integers")
+    arrow = tables.INSTANT if "format" in schema else ARROW[scalar.pop()]
+    return Field(name, arrow, required and "null" not in kinds, schema)
+
+
+def _check_envelope(event_type: str, fields: tuple[Field, ...], needed: set[str]) -> None:
+    by_name = {f.name: f for f in fields}
+    if missing := [name for name in ENVELOPE if name not in by_name] or [n for n in ENVELOPE_NEEDED if n not in needed]:
+        raise ValueError(f"every event type has event_id, event_type*, occurred_at* (* required); look at {missing}")
+    if by_name["event_type"].schema.get("const") != event_type:
+        raise ValueError(f'event_type must be {{"const": "{event_type}"}}, as the file is named')
+    if by_name["occurred_at"].arrow != tables.INSTANT or by_name["event_id"].arrow != pa.string():
+        raise ValueError("occurred_at must have the format date-time, event_id must be a string")
+    if taken := [f.name for f in fields if f.name in tables.FACT.names and f.name not in (*ENVELOPE, DELETED)]:
+        raise ValueError(f"names taken by the columns of every fact: {', '.join(taken)}")
+
+
+def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
+    if contract.key not in {f.name for f in contract.fields if f.required}:
+        raise ValueError(f"x-tidemark.key must name a required field, not {contract.key!r}")
+    if not contract.owner or not contract.description or not contract.examples:
+        raise ValueError("needs x-tidemark.owner, a description and an example")
+    if not contract.compacted and any(f.name == DELETED for f in fields):
+        raise ValueError("deleted is for compacted topics")
+
+
+def _check_versions(folder: Path, event_type: str, of_type: list[Contract]) -> None:
+    newest = of_type[-1]
+    kinds = {f.name: f.arrow for f in newest.fields}
+    for number, contract in enumerate(of_type, 1):
+        where = f"{folder}/{event_type}.v{contract.version}.json"
+        if contract.version != number:
+            raise ContractError(f"{where}: v{number} is missing")
+        if (contract.topic, contract.key, contract.compacted) != (newest.topic, newest.key, newest.compacted):
+            raise ContractError(f"{where}: topic, key and compacted never change; make another event type")
+        if changed := [f.name for f in contract.fields if kinds.get(f.name, f.arrow) != f.arrow]:
+            raise ContractError(f"{where}: the type of {', '.join(changed)} changes later; a new type needs a new name")
+
+
+def _spoil(good: dict[str, Any], bad: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
+    value = {k: v for k, v in {**good, **bad.get("change", {})}.items() if k != bad.get("without")}
+    return value, bad["reason"], bad["field"]
+
+
+if __name__ == "__main__":
+    for one in load():
+        fields = ", ".join(f"{f.name} {f.arrow}{'' if f.required else '?'}" for f in one.fields)
+        print(f"{one.event_type} v{one.version} (topic {one.topic}, key {one.key}, {one.owner}): {fields}")

@@ -1,0 +1,89 @@
+"""What a view file says: plain data, no engine. Views import these names from spark_jobs.view.
+
+`Aggregate` or `Sequence` -> binding.py joins it to the event types -> both layers, serving, checks and docs.
+A view lives in `spark_jobs/views/<name>.py` as `view = Aggregate(...)`; see that folder for examples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_jobs.expressions import Kind
+from spark_jobs.measures import Measure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """A column of another view, joined at serving: its row whose only key equals our column `key`.
+
+    `view` must be an Aggregate with one key column; `column` is one of its measures. No match gives NULL.
+    """
+
+    view: str
+    key: str
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """Keys and mergeable measures over one or several event types.
+
+    of: event type, or several (a field that a type does not have is NULL there; `event_type` tells them apart).
+    by: key column -> expression. measures: column -> Measure. where: which facts count.
+    each: column -> expression of kind ARRAY<STRING>; a fact counts once per element, as that column.
+    lookups: column -> Lookup, joined at serving, so that a changed name shows at once.
+    """
+
+    of: str | tuple[str, ...]
+    by: Mapping[str, str]
+    measures: Mapping[str, Measure]
+    where: str | None = None
+    each: Mapping[str, str] = field(default_factory=dict)
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    version: int = 1
+    owner: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """How one kind of row of a Sequence is made from an event type.
+
+    key: BIGINT or STRING expression; ts: TIMESTAMP expression; columns: column -> expression.
+    reach: how long after `ts` the row may still affect a result, such as "30 minutes"; None (unbounded) only where a
+    result of `resolve` covers the row until it is consumed, with `{forever}` as its end.
+    carried: the row is a dimension in force until the next row of its kind (as-of joins).
+    """
+
+    of: str
+    key: str
+    ts: str = "occurred_at"
+    reach: str | None
+    carried: bool = False
+    where: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequence:
+    """Order matters: rows per key, and one query from rows to results.
+
+    key: served name of the key column. rows: kind -> Row.
+    resolve: one SELECT over `{rows}` (columns key, ts, kind, tie and all `columns`; ts in microseconds) that runs
+    unchanged in Spark and DuckDB and gives key, opened_at, closes_at (microseconds, both ends closed) and `results`.
+    `{<kind>_reach}` stands for that row's reach in microseconds, `{forever}` for an open end. None: each row is its
+    own result.
+    results: column -> kind; a TIMESTAMP is microseconds in `resolve` and a timestamp when served.
+    hide: which results are not served (they may still be needed to cover their rows).
+    """
+
+    key: str
+    rows: Mapping[str, Row]
+    resolve: str | None = None
+    results: Mapping[str, Kind] = field(default_factory=dict)
+    hide: str | None = None
+    version: int = 1
+    owner: str
+    description: str
+
+
+Declaration = Aggregate | Sequence

@@ -1,0 +1,12 @@
+"""Records become typed facts, or rejects with a reason.
+
+records (tables.RECORD) -> decode -> facts per event type (Contract.fact_schema), rejects (tables.REJECT)
+
+`layouts` proves whole columns of records at once; what it cannot prove goes to `rows`, which decides. Pure: Arrow in,
+Arrow out, used by both layers.
+"""
+
+from spark_jobs.decode.assemble import Decoded, decode
+from spark_jobs.decode.reasons import Reason, Rejected
+
+__all__ = ["Decoded", "Reason", "Rejected", "decode"]

@@ -1,0 +1,79 @@
+"""`parse`: one expression's text, checked and rendered for both engines.
+
+text + columns -> typed tree -> SQL for Spark, SQL for DuckDB -> bound in DuckDB -> Expression
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import duckdb
+
+from spark_jobs.expressions.error import ExpressionError, Refused
+from spark_jobs.expressions.grammar import RULES, Scope
+from spark_jobs.expressions.kinds import Kind, duckdb_of
+from spark_jobs.expressions.render import Rendered, quote_name, render
+from spark_jobs.expressions.source import tree_of
+from spark_jobs.expressions.tree import Node
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One checked expression. `spark` and `duckdb` are SQL that never raises and gives NULL for a failing row.
+
+    `spark_fails` and `duckdb_fails` are BOOLEAN SQL, never NULL: this row's evaluation fails. None: no row can fail.
+    """
+
+    text: str
+    kind: Kind
+    columns: frozenset[str]
+    spark: str
+    duckdb: str
+    spark_fails: str | None
+    duckdb_fails: str | None
+
+
+def parse(text: str, columns: Mapping[str, Kind], where: str) -> Expression:
+    """Check `text` over `columns`; ExpressionError says what is refused `where`, and what to write instead."""
+    try:
+        return _checked(text, tuple(columns.items()))
+    except Refused as refused:
+        raise ExpressionError(text, where, refused.reason, refused.hint) from refused
+    except RecursionError as error:
+        raise ExpressionError(text, where, "it is nested too deeply", "split it up") from error
+
+
+@lru_cache(maxsize=4096)
+def _checked(text: str, columns: tuple[tuple[str, Kind], ...]) -> Expression:
+    scope = Scope(dict(columns), RULES)
+    node = scope.typed(tree_of(text))
+    if node.kind == "NULL":
+        raise Refused("it is always NULL", "give it a kind: CAST(NULL AS BIGINT)")
+    spark, duck = render(node, "spark"), render(node, "duckdb")
+    used = frozenset(_columns_in(node))
+    _bind(node.kind, {name: scope.columns[name] for name in used}, duck)
+    return Expression(text, node.kind, used, spark.total(), duck.total(), spark.failure(), duck.failure())
+
+
+def _columns_in(node: Node) -> set[str]:
+    own = {str(node.value)} if node.op == "column" else set()
+    return own.union(*(_columns_in(arg) for arg in node.args))
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def _bind(kind: Kind, columns: Mapping[str, Kind], rendered: Rendered) -> None:
+    """DuckDB itself must accept the SQL, with exactly this type: the last word on what was rendered."""
+    typed = [f"CAST(NULL AS {duckdb_of(k)}) AS {quote_name(name, 'duckdb')}" for name, k in columns.items()]
+    source = f"SELECT {', '.join(typed) or 'NULL AS nothing'}"
+    query = f"DESCRIBE SELECT {rendered.total()} AS value, {rendered.failure() or 'FALSE'} AS fails FROM ({source})"
+    try:
+        with _connection().cursor() as connection:
+            found = [row[1] for row in connection.execute(query).fetchall()]
+    except duckdb.Error as error:
+        raise Refused(f"DuckDB does not bind it: {error}", "this is a fault of Tidemark: report it") from error
+    if found != [duckdb_of(kind), "BOOLEAN"]:
+        raise Refused(f"DuckDB types it {found[0]}, not {kind}", "this is a fault of Tidemark: report it")

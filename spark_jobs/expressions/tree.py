@@ -1,0 +1,34 @@
+"""The typed tree between the parser and the renderers.
+
+A node's `op` is `column`, `literal`, a conditional (`case`, `coalesce`, `and`, `or`) or a name in `operations.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal as Lit
+
+from spark_jobs.expressions.kinds import Kind
+
+# NULL is the kind of a bare NULL until its neighbours give it one.
+NodeKind = Kind | Lit["NULL"]
+Value = int | float | str | bool | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation over typed arguments; `value` is a literal's value or a column's name.
+
+    TIMESTAMP literals hold microseconds since 1970-01-01 UTC, DATE literals the text `YYYY-MM-DD`.
+    """
+
+    op: str
+    kind: NodeKind
+    args: tuple["Node", ...] = ()
+    value: Value = None
+
+
+def literal(kind: NodeKind, value: Value) -> Node:
+    return Node("literal", kind, (), value)
+
+
+def is_literal(node: Node) -> bool:
+    return node.op == "literal" and node.value is not None

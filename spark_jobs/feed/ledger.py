@@ -1,0 +1,94 @@
+"""The producer ledger: what was acknowledged, as Parquet; the oracle's source.
+
+Sent -> rows in memory -> <producer_ledger>/<run>/NNNN.parquet (written beside, then renamed)
+
+A row stands here only after Kafka's acknowledgement, so the ledger never says more than the log holds. It may say less:
+a killed process leaves up to SECONDS of records in the log alone, which the oracle decodes as it decodes records of
+strangers.
+"""
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_jobs.feed.producer import Sent
+from spark_jobs.settings import settings
+from spark_jobs.tables import PRODUCER_LEDGER
+
+ROWS = 250_000
+BYTES = 128 * 1024 * 1024
+SECONDS = 20.0
+
+
+class Ledger:
+    """`add` is a Producer's `on_sent`. A file is written every ROWS rows, BYTES bytes or SECONDS, and at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._folder.mkdir(parents=True)
+        self._files = 0
+        self._begin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self.write()
+
+    def add(self, sent: Sent) -> None:
+        self._tables.append(table_of(sent))
+        self._rows += len(sent.block)
+        self._bytes += self._tables[-1].nbytes
+        if self._rows >= ROWS or self._bytes >= BYTES or time.monotonic() - self._begun >= SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is in memory as the next file, whole or not at all."""
+        if self._tables:
+            self._files += 1
+            target = self._folder / f"{self._files:04}.parquet"
+            unfinished = self._folder / f".{target.name}.unfinished"
+            columns = ["topic", "outcome", "reason"]
+            pq.write_table(
+                pa.concat_tables(self._tables), unfinished, compression="zstd", compression_level=1,
+                use_dictionary=columns, write_statistics=["topic", "partition", "offset"],
+            )  # fmt: skip
+            unfinished.rename(target)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tables: list[pa.Table] = []
+        self._rows, self._bytes, self._begun = 0, 0, time.monotonic()
+
+
+def new_run(name: str) -> Path:
+    """A folder of its own for one run of a producer."""
+    return settings().producer_ledger / f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
+
+
+def files() -> list[Path]:
+    """Every file of every run, finished ones only."""
+    return sorted(settings().producer_ledger.glob("*/[0-9]*.parquet"))
+
+
+def table_of(sent: Sent) -> pa.Table:
+    """The ledger's rows of acknowledged records."""
+    block, count = sent.block, len(sent.block)
+    columns = {
+        "topic": pa.repeat(block.topic, count),
+        "partition": pa.repeat(pa.scalar(sent.partition, pa.int32()), count),
+        "offset": pa.array(np.arange(sent.offset, sent.offset + count)),
+        "timestamp": pa.repeat(pa.scalar(sent.timestamp_ms * 1000, PRODUCER_LEDGER.field("timestamp").type), count),
+        "key": pa.array(block.keys, pa.binary()),
+        "value": pa.array(block.values, pa.binary()),
+        "outcome": pa.array(block.outcomes, pa.string()),
+        "reason": pa.array(block.reasons, pa.string()),
+    }
+    return pa.table(columns, schema=PRODUCER_LEDGER)

@@ -1,0 +1,88 @@
+"""What processes tell each other through the ledger: heartbeats, requests to the speed application, epochs."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import select, update
+
+from spark_jobs.ledger.models import Epoch, Heartbeat, Request
+from spark_jobs.ledger.sessions import Sessions
+
+
+class Messages(Sessions):
+    def beat(self, component: str, payload: dict[str, Any] | None = None) -> None:
+        """Leave a sign of life; one row per component."""
+        with self.write() as session:
+            session.merge(Heartbeat(component=component, at=datetime.now(UTC), payload=payload or {}))
+
+    def heartbeat(self, component: str) -> Heartbeat | None:
+        with self.read() as session:
+            return session.get(Heartbeat, component)
+
+    def request(self, kind: str, **arguments: Any) -> int:
+        """Ask the speed application for something; the same request that still waits is not asked twice."""
+        with self.write() as session:
+            waiting = session.scalars(select(Request).where(Request.kind == kind, Request.state == "pending"))
+            for same in waiting:
+                if same.arguments == arguments:
+                    return same.id
+            asked = Request(kind=kind, arguments=arguments, state="pending", answer={}, asked_at=datetime.now(UTC))
+            session.add(asked)
+            session.flush()
+            return asked.id
+
+    def next_request(self, kinds: Sequence[str] | None = None) -> Request | None:
+        """Take the oldest waiting request (of these kinds), or None."""
+        if not self._waiting():  # the common case costs a read, not the write lock
+            return None
+        with self.write() as session:
+            query = select(Request).where(Request.state == "pending").order_by(Request.id).limit(1)
+            if kinds is not None:
+                query = query.where(Request.kind.in_(kinds))
+            taken = session.scalars(query.with_for_update(skip_locked=True)).first()
+            if taken is not None:
+                taken.state = "taken"
+            return taken
+
+    def _waiting(self) -> bool:
+        with self.read() as session:
+            return session.scalars(select(Request.id).where(Request.state == "pending").limit(1)).first() is not None
+
+    def answer_request(self, request_id: int, answer: dict[str, Any] | None = None, *, failed: bool = False) -> None:
+        with self.write() as session:
+            request = session.get_one(Request, request_id)
+            request.state = "failed" if failed else "done"
+            request.answer = answer or {}
+            request.answered_at = datetime.now(UTC)
+
+    def reopen_requests(self) -> None:
+        """At the start of the speed application: what its last life took and did not answer waits again."""
+        with self.write() as session:
+            session.execute(update(Request).where(Request.state == "taken").values(state="pending"))
+
+    def request_state(self, request_id: int) -> Request:
+        with self.read() as session:
+            return session.get_one(Request, request_id)
+
+    def await_request(self, request_id: int, seconds: float) -> Request:
+        """The request once it is answered; raises TimeoutError after `seconds`."""
+        until = time.monotonic() + seconds
+        while (request := self.request_state(request_id)).state in ("pending", "taken"):
+            if time.monotonic() > until:
+                raise TimeoutError(f"request {request_id} ({request.kind}) is still {request.state} after {seconds} s")
+            time.sleep(0.1)
+        return request
+
+    def begin_epoch(self, after_lsn: int, reason: str) -> Epoch:
+        """A new epoch; every earlier one must have no effect from now on (I11)."""
+        with self.write() as session:
+            epoch = Epoch(after_lsn=after_lsn, reason=reason, started_at=datetime.now(UTC))
+            session.add(epoch)
+            session.flush()
+            return epoch
+
+    def current_epoch(self) -> Epoch | None:
+        with self.read() as session:
+            return session.scalars(select(Epoch).order_by(Epoch.id.desc()).limit(1)).first()

@@ -1,0 +1,190 @@
+"""Publications, their sources, the text of serving views, and pins.
+
+intent -> (views altered one by one) -> done -> expired. The publication in force is the done one with the highest id;
+a rollback is a new publication with the sources of an older one, so ids only grow (I16).
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from spark_jobs.ledger.connect import LedgerError
+from spark_jobs.ledger.models import Pin, Publication, PublicationView, ServingView
+from spark_jobs.ledger.sessions import Sessions
+
+if TYPE_CHECKING:
+    from spark_jobs.serving.render import Source
+
+
+class Publications(Sessions):
+    def begin_publication(
+        self,
+        kind: str,
+        sources: Mapping[str, "Source"],
+        *,
+        cut: int,
+        run_id: str | None = None,
+        restores: int | None = None,
+    ) -> Publication:
+        """Write the intent. Refused while another intent is unfinished: roll that forward first."""
+        with self.write() as session:
+            open_intent = session.scalars(select(Publication).where(Publication.state == "intent")).first()
+            if open_intent is not None:
+                raise LedgerError(f"publication {open_intent.id} is unfinished; any `tidemark batch` step finishes it")
+            if restores is not None and session.get_one(Publication, restores).state == "expired":
+                raise LedgerError(f"publication {restores} has expired: its tables may be gone")
+            last = session.scalar(select(func.max(Publication.id)))
+            publication = Publication(
+                id=0 if last is None else last + 1,
+                kind=kind,
+                run_id=run_id,
+                restores=restores,
+                cut=cut,
+                state="intent",
+                intended_at=datetime.now(UTC),
+            )
+            session.add(publication)
+            session.flush()
+            session.add_all(_row(publication.id, view_id, source) for view_id, source in sources.items())
+            return publication
+
+    def finish_publication(self, publication_id: int) -> None:
+        with self.write() as session:
+            publication = session.get_one(Publication, publication_id)
+            publication.state = "done"
+            publication.done_at = publication.done_at or datetime.now(UTC)
+
+    def expire_publications(self, before: datetime) -> list[int]:
+        """Expire what was done before that time; never the one in force, a pinned one, or an intent."""
+        with self.write() as session:
+            current = _in_force(session, None)
+            spared = {*session.scalars(select(Pin.publication_id)), *([current.id] if current else [])}
+            old = session.scalars(select(Publication).where(Publication.state == "done", Publication.done_at < before))
+            expired = [publication for publication in old if publication.id not in spared]
+            for publication in expired:
+                publication.state, publication.expired_at = "expired", datetime.now(UTC)
+            return [publication.id for publication in expired]
+
+    def unfinished_publication(self) -> Publication | None:
+        with self.read() as session:
+            return session.scalars(select(Publication).where(Publication.state == "intent")).first()
+
+    def current_publication(self) -> Publication | None:
+        """The publication in force, or None before publication 0 is done."""
+        with self.read() as session:
+            return _in_force(session, None)
+
+    def publication_at(self, at: datetime) -> Publication | None:
+        """The publication in force at `at`."""
+        with self.read() as session:
+            return _in_force(session, at)
+
+    def publication(self, publication_id: int) -> Publication | None:
+        with self.read() as session:
+            return session.get(Publication, publication_id)
+
+    def publication_of(self, run_id: str) -> Publication | None:
+        with self.read() as session:
+            return session.scalars(select(Publication).where(Publication.run_id == run_id)).first()
+
+    def publications(self, *, newest: int | None = None) -> list[Publication]:
+        with self.read() as session:
+            return list(session.scalars(select(Publication).order_by(Publication.id.desc()).limit(newest)))
+
+    def live_publications(self) -> list[Publication]:
+        """All that may be read, rolled back to, pinned or finished: everything not expired."""
+        with self.read() as session:
+            return list(session.scalars(select(Publication).where(Publication.state != "expired")))
+
+    def sources(self, publication: Publication | int) -> dict[str, "Source"]:
+        """View id -> source of one publication."""
+        from spark_jobs.serving.render import Source
+
+        key = publication if isinstance(publication, int) else publication.id
+        with self.read() as session:
+            rows = session.scalars(select(PublicationView).where(PublicationView.publication_id == key))
+            return {
+                row.view_id: Source(
+                    batch_version=row.batch_version,
+                    results_version=row.results_version,
+                    cut=row.cut,
+                    horizon=row.horizon,
+                )
+                for row in rows
+            }
+
+    def lowest_live_cut(self) -> int:
+        """Speed partials with an lsn up to here are read by nobody; 0 when nothing was published."""
+        cuts = [source.cut for live in self.live_publications() for source in self.sources(live).values()]
+        return min(cuts, default=0)
+
+    def serving_sql(self) -> dict[str, str]:
+        """Serving view -> the text it was last given."""
+        with self.read() as session:
+            return {row.name: row.sql for row in session.scalars(select(ServingView))}
+
+    def record_serving_sql(self, name: str, sql: str) -> None:
+        with self.write() as session:
+            session.merge(ServingView(name=name, sql=sql, at=datetime.now(UTC)))
+
+    def begin_pin(
+        self, name: str, publication_id: int, head: int, now: datetime, keep_until: datetime | None = None
+    ) -> Pin:
+        """Record the pin before its views exist, so that retention keeps what they will read."""
+        with self.write() as session:
+            if session.get(Pin, name) is not None:
+                raise LedgerError(f"the pin {name} exists already; drop it first or choose another name")
+            if session.get_one(Publication, publication_id).state == "expired":
+                raise LedgerError(f"publication {publication_id} has expired and cannot be pinned any more")
+            pin = Pin(
+                name=name,
+                publication_id=publication_id,
+                head=head,
+                now=now,
+                created_at=datetime.now(UTC),
+                keep_until=keep_until,
+                state="intent",
+            )
+            session.add(pin)
+            return pin
+
+    def finish_pin(self, name: str) -> None:
+        with self.write() as session:
+            session.get_one(Pin, name).state = "done"
+
+    def drop_pin(self, name: str) -> None:
+        with self.write() as session:
+            pin = session.get(Pin, name)
+            if pin is None:
+                raise LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
+            session.delete(pin)
+
+    def pin(self, name: str) -> Pin | None:
+        with self.read() as session:
+            return session.get(Pin, name)
+
+    def pins(self) -> list[Pin]:
+        with self.read() as session:
+            return list(session.scalars(select(Pin).order_by(Pin.created_at)))
+
+
+def _row(publication_id: int, view_id: str, source: "Source") -> PublicationView:
+    return PublicationView(
+        publication_id=publication_id,
+        view_id=view_id,
+        batch_version=source.batch_version,
+        results_version=source.results_version,
+        cut=source.cut,
+        horizon=source.horizon,
+    )
+
+
+def _in_force(session: Session, at: datetime | None) -> Publication | None:
+    """Done and not replaced at `at`. An expired publication was done once, so it still tells what was in force."""
+    query = select(Publication).where(or_(Publication.state == "done", Publication.state == "expired"))
+    if at is not None:
+        query = query.where(Publication.done_at <= at)
+    return session.scalars(query.order_by(Publication.id.desc()).limit(1)).first()

@@ -1,0 +1,168 @@
+"""Batch runs: one at a time, each with one cut for all its retries; what it built, and the gate's verdict."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from spark_jobs.ledger.connect import LedgerError
+from spark_jobs.ledger.models import Audit, Build, Publication, Run
+from spark_jobs.ledger.sessions import Sessions
+from spark_jobs.settings import settings
+
+
+class RunActive(LedgerError):
+    """Another run is at work: try again when it has ended."""
+
+
+class Runs(Sessions):
+    def begin_run(
+        self,
+        run_id: str,
+        *,
+        mode: str = "changed",
+        days: Sequence[str] = (),
+        previous_cut: int = 0,
+        cut: int = 0,
+        cut_at: datetime | None = None,
+        summary: dict[str, Any] | None = None,
+    ) -> Run:
+        """Write the plan, or return the plan of this run's first try. RunActive while another run is at work."""
+        now = datetime.now(UTC)
+        with self.write() as session:
+            run = _alone(session, run_id, now)
+            for other in session.scalars(select(Run).where(Run.state == "failed", Run.run_id != run_id)):
+                other.state, other.error = "superseded", f"{other.error}; then run {run_id} began"
+            if run is not None:
+                return _revived(run, now)
+            run = Run(
+                run_id=run_id,
+                mode=mode,
+                days=sorted(set(days)),
+                previous_cut=previous_cut,
+                cut=cut,
+                cut_at=cut_at,
+                state="active",
+                step="plan",
+                started_at=now,
+                progressed_at=now,
+                summary=summary or {},
+            )
+            session.add(run)
+            return run
+
+    @contextmanager
+    def maintenance(self, name: str) -> Iterator[None]:
+        """Nothing else writes the batch tables meanwhile. RunActive while a run is at work."""
+        now = datetime.now(UTC)
+        run_id = f"{name}-{now:%Y%m%dT%H%M%S.%f}"
+        times = {"started_at": now, "progressed_at": now}
+        with self.write() as session:
+            _alone(session, run_id, now)
+            empty = {"days": [], "previous_cut": 0, "cut": 0, "summary": {}}
+            session.add(Run(run_id=run_id, mode=name, state="active", step="plan", **empty, **times))
+        try:
+            yield
+        finally:
+            with self.write() as session:
+                session.delete(session.get_one(Run, run_id))
+
+    def active_run(self, run_id: str) -> Run:
+        """The run, active from now on, for its next step. RunActive while another run is at work."""
+        now = datetime.now(UTC)
+        with self.write() as session:
+            run = _alone(session, run_id, now)
+            if run is None:
+                raise LedgerError(f"no run is called {run_id}: `tidemark batch plan --run-id {run_id}` comes first")
+            return _revived(run, now)
+
+    def progress(self, run_id: str, step: str, **summary: Any) -> None:
+        """A step of the run ended, or is under way: it lives. Refused once the run is superseded."""
+        with self.write() as session:
+            run = session.get_one(Run, run_id)
+            if run.state == "superseded":
+                raise LedgerError(f"run {run_id} is superseded ({run.error}); nothing more of it counts")
+            run.step, run.progressed_at = step, datetime.now(UTC)
+            run.state, run.error = ("finished" if step == "publish" else "active"), None
+            run.summary = {**run.summary, **summary}
+
+    def fail_run(self, run_id: str, error: str) -> None:
+        with self.write() as session:
+            run = session.get(Run, run_id)
+            if run is not None and run.state == "active":
+                run.state, run.error, run.progressed_at = "failed", error, datetime.now(UTC)
+
+    def run(self, run_id: str) -> Run | None:
+        with self.read() as session:
+            return session.get(Run, run_id)
+
+    def runs(self, *, newest: int = 20) -> list[Run]:
+        with self.read() as session:
+            return list(session.scalars(select(Run).order_by(Run.started_at.desc()).limit(newest)))
+
+    def runs_since_base(self, run_id: str) -> list[Run]:
+        """This run, and all that began after the run whose builds the publication in force shows."""
+        with self.read() as session:
+            base = _base_run(session)
+            found = session.scalars(select(Run).order_by(Run.started_at))
+            return [run for run in found if run.run_id == run_id or base is None or run.started_at > base.started_at]
+
+    def decoded_cut(self) -> int:
+        """The lsn up to which facts are complete: the highest cut of a run whose decode ended."""
+        with self.read() as session:
+            done = ("decode", "build", "audit", "publish")
+            return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
+
+    def record_build(self, build: Build) -> None:
+        """A view of the run is written; a retry replaces the row."""
+        with self.write() as session:
+            session.merge(build)
+
+    def builds(self, run_id: str) -> dict[str, Build]:
+        with self.read() as session:
+            return {row.view_id: row for row in session.scalars(select(Build).where(Build.run_id == run_id))}
+
+    def record_audit(self, run_id: str, passed: bool, warnings: int = 0, docs_url: str | None = None) -> None:
+        """The gate's verdict on a run; publish asks for it. A run that did not pass has failed."""
+        with self.write() as session:
+            if not passed:
+                run = session.get_one(Run, run_id)
+                run.state, run.error = "failed", "the audit did not pass"
+            session.merge(
+                Audit(run_id=run_id, passed=passed, warnings=warnings, docs_url=docs_url, at=datetime.now(UTC))
+            )
+
+    def audit(self, run_id: str) -> Audit | None:
+        with self.read() as session:
+            return session.get(Audit, run_id)
+
+
+def _alone(session: Session, run_id: str, now: datetime) -> Run | None:
+    """The run, if it was begun; no other is at work: a stale one is superseded here, a living one raises RunActive."""
+    run = session.get(Run, run_id)
+    if run is not None and run.state == "superseded":
+        raise LedgerError(f"run {run_id} is superseded ({run.error}); plan a run with another id")
+    for other in session.scalars(select(Run).where(Run.state == "active", Run.run_id != run_id)):
+        if now - other.progressed_at < timedelta(minutes=settings().batch_stale_minutes):
+            raise RunActive(f"run {other.run_id} is active (step {other.step}, {other.progressed_at:%H:%M:%S} UTC)")
+        other.state, other.error = "superseded", f"no progress since {other.progressed_at}; run {run_id} began"
+    return run
+
+
+def _revived(run: Run, now: datetime) -> Run:
+    if run.state == "failed":
+        run.state, run.error = "active", None
+    run.progressed_at = now
+    return run
+
+
+def _base_run(session: Session) -> Run | None:
+    """The run that built what the publication in force shows: its own, or that of the one it restores or extends."""
+    done = Publication.state.in_(("done", "expired"))
+    shown = session.scalars(select(Publication).where(done).order_by(Publication.id.desc()).limit(1)).first()
+    while shown is not None and shown.run_id is None:
+        shown = session.get(Publication, shown.id - 1 if shown.restores is None else shown.restores)
+    return None if shown is None else session.get(Run, shown.run_id)

@@ -1,0 +1,23 @@
+"""The ledger as one object: `store = ledger.store.open()`.
+
+Every decision goes through here; nothing else writes the ledger's tables. Methods open and close their own
+transaction, so each is atomic on its own.
+"""
+
+from sqlalchemy import URL
+
+from spark_jobs.ledger.connect import LedgerError, connect
+from spark_jobs.ledger.messages import Messages
+from spark_jobs.ledger.publications import Publications
+from spark_jobs.ledger.runs import RunActive, Runs
+
+__all__ = ["LedgerError", "RunActive", "Store", "open"]
+
+
+class Store(Messages, Runs, Publications):
+    """Messages (heartbeats, requests, epochs), runs (plans, builds, audits), publications (sources, pins)."""
+
+
+def open(at: URL | None = None) -> Store:
+    """The ledger of this installation, created at the first use."""
+    return Store(connect(at))

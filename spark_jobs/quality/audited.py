@@ -1,0 +1,126 @@
+"""What a run has to show at the gate: its new facts, its accounts, its batch tables, each with its suite.
+
+run, builds -> (Suite, how to get its Spark relation at the exact version) one by one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs import aggregates, contracts, sequences, tables, warehouse
+from spark_jobs.batch import delta
+from spark_jobs.batch.facts import in_days
+from spark_jobs.dialect import Dialect, exploded, quote, rendered
+from spark_jobs.ledger.models import Build, Run
+from spark_jobs.quality import suites
+from spark_jobs.quality.suites import Suite
+from spark_jobs.registry import Views
+from spark_jobs.serving.render import Source
+from spark_jobs.view import AggregateView, SequenceView, View
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK = Dialect.SPARK
+Relation = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What a run has to show: its new facts, its accounts, its batch tables at their versions."""
+
+    spark: "SparkSession"
+    run: Run
+    views: Views
+    builds: Mapping[str, Build]
+    old: Mapping[str, Source]
+    after: int
+    days: list[str]
+
+    def suites(self) -> Iterator[tuple[Suite, Relation]]:
+        """Every suite, and how to get the relation that it is held against.
+
+        Left out is what was audited before: a view whose version stands, an event type without new facts (that none are
+        missing, the accounts say).
+        """
+        now, known = datetime.now(UTC), contracts.load()
+        yield suites.of_accounts(), self._accounts
+        for contract in known:
+            table = tables.facts(contract.event_type)
+            if self._has_new(table):
+                yield suites.of_facts(contract, self.run.cut, now), partial(self._facts, table)
+        changed = [view for view in self.views if self._is_new(view)]
+        full = self._with_facts(changed)
+        for view in changed:
+            if isinstance(view, AggregateView):
+                required = suites.required_of(known, view.shapes)
+                suite = suites.of_aggregate(view, required, must_have_rows=view.id in full)
+                yield suite, partial(self._table, tables.batch(view.id), view)
+            else:
+                yield suites.of_rows(view), partial(self._table, tables.batch_rows(view.id), view)
+                suite = suites.of_results(view, must_have_rows=view.id in full)
+                yield suite, partial(self._results, view)
+
+    def _is_new(self, view: View) -> bool:
+        built, old = self.builds[view.id], self.old.get(view.id)
+        versions = (built.batch_version, built.results_version)
+        return old is None or versions != (old.batch_version, old.results_version)
+
+    def _has_new(self, table: str) -> bool:
+        """Whether the table has rows that no published run has audited. One that is missing is not passed over."""
+        if not warehouse.exists(table):
+            return True
+        days = pa.array(self._days()).cast(pa.date32())
+        of = (ds.field("lsn") > self.after) | ds.field("day").isin(days)
+        return bool(warehouse.dataset(table).head(1, columns=["lsn"], filter=of).num_rows)
+
+    def _days(self) -> list[str]:
+        return sorted({*self.run.days, *self.days})
+
+    def _facts(self, table: str) -> str:
+        """Past the published cut, and of days decoded again."""
+        version = warehouse.version(table)
+        return f"{table} VERSION AS OF {version} WHERE lsn > {self.after:d} OR {in_days(self._days())}"
+
+    def _accounts(self) -> str:
+        """Per topic: how many records landed in (after, cut], and what became of them."""
+        within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
+        ends = [("facts", tables.facts(one)) for one in contracts.load().event_types]
+        ends += [("quarantined", tables.QUARANTINE), ("duplicates", tables.DUPLICATES)]
+        parts = [f"SELECT topic, 'records' AS what FROM {tables.MASTER_LOG} WHERE kind = 'record' AND {within}"]
+        parts += [f"SELECT topic, '{end}' AS what FROM {table} WHERE {within}" for end, table in ends]
+        kinds = ("records", "facts", "quarantined", "duplicates")
+        counts = ", ".join(f"count_if(what = '{kind}') AS {kind}" for kind in kinds)
+        counted = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
+        rows = self.spark.sql(counted).collect()
+        schema = f"topic STRING, {', '.join(f'{kind} BIGINT' for kind in kinds)}"
+        self.spark.createDataFrame(rows, schema).createOrReplaceTempView("accounts")
+        return "accounts"
+
+    def _table(self, table: str, view: View) -> str:
+        return f"{table} VERSION AS OF {self.builds[view.id].batch_version}"
+
+    def _results(self, view: SequenceView) -> str:
+        return f"{tables.batch_results(view.id)} VERSION AS OF {self.builds[view.id].results_version}"
+
+    def _with_facts(self, of: list[View]) -> set[str]:
+        """Ids of the views that have at least one fact to show."""
+        if not of:
+            return set()
+        parts = [f"(SELECT '{view.id}' AS view FROM ({self._counted(view)}) LIMIT 1)" for view in of]
+        return {row[0] for row in self.spark.sql(" UNION ALL ".join(parts)).collect()}
+
+    def _counted(self, view: View) -> str:
+        """The facts that count in a view, not yet grouped."""
+        facts_of = delta.facts_of(view.event_types, self.run.cut)
+        if isinstance(view, SequenceView):
+            return sequences.rows(view, SPARK, facts_of)
+        facts = aggregates.source(view, SPARK, facts_of)
+        for name, array in view.each.items():
+            facts = f"SELECT *, {exploded(rendered(array, SPARK), SPARK)} AS {quote(name, SPARK)} FROM ({facts})"
+        return facts if view.where is None else f"SELECT * FROM ({facts}) WHERE {rendered(view.where, SPARK)}"

@@ -1,0 +1,107 @@
+"""The gate between build and publish: suites on the new versions, agreement with speed, one verdict in the ledger.
+
+run -> (files: agreement) + (Spark: suites) -> Data Docs, ledger. `critical` stops, `warning` annotates, and whatever
+gives no result stops too. What does not pass is never published (I17); the old publication keeps serving.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_jobs.batch.build import changed_days
+from spark_jobs.ledger.models import Build, Run
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.quality.agreement import UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.audited import Audited, Relation
+from spark_jobs.quality.checkpoint import Checkpoint, Failure, Verdict
+from spark_jobs.quality.suites import Suite
+from spark_jobs.registry import Views
+from spark_jobs.serving.render import Source
+from spark_jobs.warehouse import NoTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    verdicts: tuple[Verdict, ...]
+    agreements: tuple[Agreement, ...]
+    docs: Path
+
+    @property
+    def passed(self) -> bool:
+        disagree = any(one.causes.get(UNEXPLAINED) for one in self.agreements)
+        return not disagree and not any(verdict.is_critical for verdict in self.verdicts)
+
+    @property
+    def warnings(self) -> int:
+        return sum(failure.severity != "critical" for verdict in self.verdicts for failure in verdict.failures)
+
+
+def audit(spark: "SparkSession", store: Store, views: Views, run_id: str, say: Say, accept: str | None = None) -> bool:
+    """Audit the run's builds and write down the verdict; True where it passed.
+
+    accept: an operator's reason to publish although rows differ for no known cause; it is kept with the verdict.
+    """
+    run = store.active_run(run_id)
+    if run.summary.get("nothing_new"):
+        say(f"run {run_id} has built nothing new: there is nothing to audit")
+        return True
+    outcome = _outcome(spark, store, views, run, say, accept)
+    store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
+    store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
+    return outcome.passed
+
+
+def _outcome(spark: "SparkSession", store: Store, views: Views, run: Run, say: Say, accept: str | None) -> Outcome:
+    builds, current = store.builds(run.run_id), store.current_publication()
+    if missing := [view.id for view in views if view.id not in builds]:
+        raise LedgerError(f"run {run.run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
+    old = store.sources(current) if current else {}
+    after, changed = current.cut if current else 0, changed_days(store, run)
+    new = {view_id: source_of(built) for view_id, built in builds.items()}
+    agreements = []
+    for one in agree(views, old, new, changed):
+        agreements.append(accepted(one, accept) if accept else one)
+        for line in told(agreements[-1]):
+            say(line)
+    checkpoint = Checkpoint(run.run_id)
+    audited = Audited(spark, run, views, builds, old, after, sorted({d for days in changed.values() for d in days}))
+    verdicts = []
+    for suite, relation in audited.suites():
+        verdict = _verdict(checkpoint, spark, suite, relation)
+        verdicts.append(verdict)
+        for failure in verdict.failures:
+            say(f"{failure.severity}: {verdict.table}: {failure.said}")
+    docs = checkpoint.docs()
+    failed = next((verdict.table for verdict in verdicts if verdict.is_critical), None)
+    return Outcome(tuple(verdicts), tuple(agreements), docs if failed is None else checkpoint.page(failed))
+
+
+def _verdict(checkpoint: Checkpoint, spark: "SparkSession", suite: Suite, relation: Relation) -> Verdict:
+    """A table that cannot be read or validated fails; it does not go unaudited."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = spark.sql(f"SELECT {', '.join(suite.columns)} FROM {relation()}")
+        return checkpoint.validate(suite, rows)
+    except (PySparkException, Py4JError, NoTable) as error:
+        reason = str(error).splitlines()[0]
+        return Verdict(suite.table, len(suite.expectations), (Failure("critical", f"cannot be audited: {reason}"),))
+
+
+def source_of(built: Build) -> Source:
+    return Source(built.batch_version, built.results_version, built.cut, built.horizon)
+
+
+def told(one: Agreement) -> Iterator[str]:
+    """What is to be said of a view's agreement: nothing where all rows agree."""
+    if one.causes:
+        causes = ", ".join(f"{rows:,} {cause}" for cause, rows in one.causes.items())
+        yield f"{one.view}: {one.differing:,} of {one.rows:,} rows differ from speed: {causes}"
+    yield from (f"  {row}" for row in one.unexplained)

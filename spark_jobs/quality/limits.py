@@ -1,0 +1,72 @@
+"""The named limits of what is not built yet: which records past the cut the speed layer was bound to miss.
+
+log (cut, head] + identities of the facts -> duplicates that speed counted, facts that count. Evidence for I3 between
+publications, as the duplicates table is for agreement at one.
+"""
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs import contracts, tables, warehouse
+from spark_jobs.batch import coverage
+from spark_jobs.quality import rebuild
+from spark_jobs.quality.evidence import Evidence, Facts
+from spark_jobs.view import View
+
+PLACE = 'lsn, topic, partition, "offset"'
+
+
+class Unbuilt(Evidence):
+    """What batch will see differently at `head`, found by decoding what lies past `cut`."""
+
+    def __init__(self, cut: int, head: int) -> None:
+        self.old_cut, self.new_cut, self.changed = cut, head, {}
+        self.coverage = coverage.covered(cut)
+        con = rebuild.connect()
+        log = warehouse.dataset(tables.MASTER_LOG)
+        rebuild.facts(con, rebuild.records(log, head, above=cut), contracts.load())
+        _add_repetitions(con, cut)
+        self.unmarked = _unmarked(con, cut, head)
+        self._facts_past_cut = {
+            one.event_type: con.sql(
+                f'SELECT * FROM {rebuild.all_of(one)} ANTI JOIN losers USING (lsn, topic, partition, "offset")'
+            ).to_arrow_table()
+            for one in contracts.load()
+        }
+
+    def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
+        for event_type in view.event_types:
+            facts = self._facts_past_cut[event_type]
+            if (mine := facts.filter(pc.is_in(facts["lsn"], lsns))).num_rows:
+                yield {event_type: mine}
+
+
+def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
+    """Into `losers`: what repeats a fact at or below the cut."""
+    for contract in contracts.load():
+        table = tables.facts(contract.event_type)
+        if cut and warehouse.exists(table):
+            con.register("stored_facts", warehouse.dataset(table))
+            con.execute(
+                f"INSERT INTO losers SELECT {PLACE}, event_type, identity FROM {rebuild.all_of(contract)} "
+                f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d}) "
+                f"AND ({PLACE}) NOT IN (SELECT ({PLACE}) FROM losers)"
+            )
+
+
+def _unmarked(con: duckdb.DuckDBPyConnection, cut: int, head: int) -> Facts:
+    con.register("partials", warehouse.dataset(tables.SPEED_PARTIALS))
+    con.execute(
+        f"CREATE TEMP TABLE counted AS SELECT {PLACE} FROM losers EXCEPT "
+        'SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
+        f"WHERE view = '{tables.DUPLICATE_ROW}' AND lsn > {cut:d} AND lsn <= {head:d}"
+    )
+    found = {}
+    for contract in contracts.load():
+        of = f'SELECT * FROM {rebuild.all_of(contract)} SEMI JOIN counted USING (lsn, topic, partition, "offset")'
+        if (facts := con.sql(of).to_arrow_table()).num_rows:
+            found[contract.event_type] = facts
+    return found

@@ -1,0 +1,197 @@
+"""I3: what readers see is what an independent program makes of the same records, row by row.
+
+pin at head (Thrift) | log + producers' ledger -> oracle -> one Finding per serving view.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs import tables, warehouse
+from spark_jobs.dialect import Dialect, listed
+from spark_jobs.ledger.models import Pin
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.quality.agreement import attribute
+from spark_jobs.quality.compare import Shape, compare, first, shape_of
+from spark_jobs.quality.evidence import Evidence
+from spark_jobs.quality.findings import Absent, Finding, Unable, finding
+from spark_jobs.quality.limits import Unbuilt
+from spark_jobs.quality.oracle import APPROXIMATE, Oracle
+from spark_jobs.registry import Views
+from spark_jobs.serving import pins
+from spark_jobs.serving.answers import Answer
+from spark_jobs.serving.merged import Merged
+from spark_jobs.serving.render import Source
+from spark_jobs.serving.sql import SqlError, ask, connect
+from spark_jobs.settings import settings
+from spark_jobs.view import View
+
+TOLERANCE = 1e-9
+"""Relative, for floating values: the oracle does its arithmetic in another order."""
+ARROW = {"BIGINT": pa.int64(), "INT": pa.int32(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(), "STRING": pa.string()}
+ARROW |= {"TIMESTAMP": tables.INSTANT, "BINARY": pa.binary()}
+
+
+@dataclass
+class Pinned:
+    """A pin of its own for one verification, opened when it is first needed, dropped with `stack`."""
+
+    store: Store
+    views: Views
+    ledger: list[Path]
+    stack: ExitStack = field(default_factory=ExitStack)
+    evidence: dict[int, Evidence] = field(default_factory=dict)
+
+    @cached_property
+    def connection(self) -> Any:
+        try:
+            return self.stack.enter_context(connect())
+        except SqlError as error:
+            raise Unable(str(error)) from error
+
+    @cached_property
+    def pin(self) -> Pin:
+        def execute(statement: str) -> list[tuple[Any, ...]]:
+            return ask(self.connection, statement).rows
+
+        try:
+            name = f"verify_{os.getpid()}_{datetime.now(UTC):%Y%m%d%H%M%S}"
+            made = pins.create(execute, self.views, self.store, name, keep=timedelta(days=1))
+        except (LedgerError, SqlError) as error:
+            raise Unable(f"no pin could be made: {error}") from error
+        self.stack.callback(pins.drop, execute, self.store, made.name)
+        return made
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        settings().tmp_dir.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix="verify-", dir=settings().tmp_dir)
+        folder = Path(self.stack.enter_context(scratch))
+        log = warehouse.dataset(tables.MASTER_LOG)
+        records(log, self.ledger, self.pin.head, folder / "records.parquet")
+        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head))
+
+    @cached_property
+    def merged(self) -> Merged:
+        """The answers that the pin should give, from the files; to tell named limits from breaches."""
+        unbuilt = Source(None, None, 0, None)
+        sources = self.store.sources(self.pin.publication_id)
+        return Merged(self.views, {one.id: sources.get(one.id, unbuilt) for one in self.views}, self.pin.head)
+
+    def limits(self, view: View) -> Evidence:
+        cut = self.merged.sources[view.id].cut
+        if cut not in self.evidence:
+            self.evidence[cut] = Unbuilt(cut, self.pin.head)
+        return self.evidence[cut]
+
+    def answer(self, view: View) -> pa.Table:
+        try:
+            return as_arrow(ask(self.connection, f"SELECT * FROM {pins.schema(self.pin.name)}.`{view.name}`"))
+        except SqlError as error:
+            raise Unable(f"{view.name} cannot be read through the pin: {error}") from error
+
+
+@contextmanager
+def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tuple[str, str, Callable[[], Finding]]]]:
+    """The checks, one per serving view; the pin is gone afterwards."""
+    pinned = Pinned(store, views, ledger)
+    with pinned.stack:
+        yield [
+            ("I3", f"{view.name} is what the oracle says", lambda view=view: equals_the_oracle(view, pinned))  # type: ignore[misc]
+            for view in views.by_name.values()
+        ]
+
+
+def equals_the_oracle(view: View, pinned: Pinned) -> Finding:
+    """Every row of the view, read through the pin, against the oracle's."""
+    if not pinned.pin.head:
+        raise Absent("nothing has landed yet")
+    served = pinned.answer(view)
+    try:
+        expected = pinned.oracle.expected(view.name)
+    except KeyError:
+        raise Unable("the oracle has no program for this view; see quality/oracle.py") from None
+    return compared(view, served, expected, pinned.merged, pinned.limits)
+
+
+def compared(
+    view: View, served: pa.Table, expected: pa.Table, merged: Merged, limits: Callable[[View], Evidence]
+) -> Finding:
+    """`merged`: the same sources and head; `limits`: the evidence behind the named limits, made when it is needed."""
+    law = f"{view.name} is what the oracle says"
+    shape = _shape(view, lookups=True)
+    if missing := [name for name in shape.columns if name not in expected.column_names]:
+        raise Unable(f"the oracle does not know the columns {', '.join(missing)}")
+    if missing := [name for name in shape.columns if name not in served.column_names]:
+        return finding("I3", law, 0, "rows", [f"the serving view lacks the columns {', '.join(missing)}"])
+    con = merged.con
+    con.register("served", served)
+    con.register("built", expected)
+    note = f"head {merged.head}, cut {merged.sources[view.id].cut}"
+    rows, differ = compare(con, "FROM built", "FROM served", shape)
+    if not differ:
+        return finding("I3", law, rows, "rows", (), note=note)
+    attribute(merged, view, _shape(view, lookups=False), limits(view))
+    _disown_strays(merged, view, shape)
+    said = first(con, shape, ("oracle", "served"), where="cause IS NULL")
+    counted = "SELECT cause, count(*) FROM differing WHERE cause IS NOT NULL GROUP BY 1 ORDER BY 1"
+    causes = con.execute(counted).fetchall()
+    within = "".join(f"; within a named limit: {count:,} rows, {cause}" for cause, count in causes)
+    left = differ - sum(count for _, count in causes)
+    return finding("I3", law, rows, "rows", said, count=left, note=note + within)
+
+
+def _disown_strays(merged: Merged, view: View, shape: Shape) -> None:
+    """No cause covers a row that is not even what the tables' files give (I20)."""
+    con = merged.con
+    con.execute("CREATE OR REPLACE TEMP TABLE attributed AS FROM differing")
+    compare(con, merged.answer(view), "FROM served", shape)
+    keys = " AND ".join(f'd."{key}" IS NOT DISTINCT FROM attributed."{key}"' for key in shape.keys)
+    con.execute(f"UPDATE attributed SET cause = NULL WHERE EXISTS (SELECT 1 FROM differing d WHERE {keys})")
+    con.execute("CREATE OR REPLACE TEMP TABLE differing AS FROM attributed")
+
+
+def _shape(view: View, *, lookups: bool) -> Shape:
+    shape = shape_of(view, lookups=lookups, tolerance=TOLERANCE)
+    estimates = {column: limit for (name, column), limit in APPROXIMATE.items() if name == view.name}
+    return Shape(shape.keys, shape.values, shape.tolerances, estimates)
+
+
+def records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
+    """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
+    names = [one.name for one in tables.RECORD]
+    with warehouse.connect({"log": log}) as con:
+        landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
+        if not ledger:
+            con.execute(f"COPY (SELECT *, NULL::VARCHAR AS outcome FROM ({landed})) TO {warehouse.literal(str(to))}")
+            return
+        con.execute(
+            f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
+            f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome FROM ({landed}) l "
+            f"LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
+            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {warehouse.literal(str(to))}'
+        )
+
+
+def until(log: ds.Dataset, head: int) -> Mapping[tuple[str, int], int]:
+    """Per partition the first offset past lsn `head`."""
+    of = (ds.field("lsn") == head) & (ds.field("kind") == tables.BATCH_ROW)
+    [row] = log.to_table(["batch"], filter=of).to_pylist()
+    return {(one["topic"], one["partition"]): one["until_offset"] for one in row["batch"]["ranges"]}
+
+
+def as_arrow(answer: Answer) -> pa.Table:
+    """Thrift's rows with their types; a date and a decimal come as text and are cast by who compares them."""
+    columns = list(zip(*answer.rows, strict=True)) or [()] * len(answer.columns)
+    kinds = [ARROW.get(kind.removesuffix("_TYPE")) for kind in answer.types]
+    arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
+    return pa.table(dict(zip(answer.columns, arrays, strict=True)))

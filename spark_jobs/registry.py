@@ -1,0 +1,140 @@
+"""All views, found in `spark_jobs/views/`, joined to the event types and checked.
+
+view files + schemas/events -> load() -> Views. Everything that a wrong view can do wrong is said here, with the file,
+the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
+"""
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from spark_jobs import contracts
+from spark_jobs.binding import NAME, ViewError, bind_aggregate, bind_sequence
+from spark_jobs.bound_checks import check_bound, check_lookups
+from spark_jobs.declaration import Aggregate, Declaration, Sequence
+from spark_jobs.expressions import ExpressionError, kind_of
+from spark_jobs.view import EventShape, Shapes, View
+
+FOLDER = Path(__file__).parent / "views"
+
+
+class RegistryError(ValueError):
+    """A view file that cannot be used: which, why, and what to do."""
+
+    def __init__(self, file: Path | str, reason: str, hint: str):
+        super().__init__(f"{file}: {reason} ({hint})")
+        self.file, self.reason, self.hint = str(file), reason, hint
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The loaded views, in the order of their ids."""
+
+    all: tuple[View, ...]
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, View]:
+        return {view.id: view for view in self.all}
+
+    @cached_property
+    def by_column(self) -> Mapping[str, View]:
+        return {view.column: view for view in self.all}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, View]:
+        """The newest version of each view."""
+        return {view.name: view for view in sorted(self.all, key=lambda one: one.version)}
+
+    def __getitem__(self, view_id: str) -> View:
+        return self.by_id[view_id]
+
+
+def shapes_of(known: contracts.Contracts) -> Shapes:
+    """What views need to know of each event type."""
+    return {
+        one.event_type: EventShape(
+            fields={f.name: kind_of(f.arrow) for f in one.fields},
+            compacted=one.compacted,
+            required=frozenset(f.name for f in one.fields if f.required),
+        )
+        for one in known
+    }
+
+
+@cache
+def views() -> Views:
+    """The project's views, loaded once per process."""
+    return load()
+
+
+def load(folder: Path = FOLDER, shapes: Shapes | None = None) -> Views:
+    """Load and check every view file of `folder`. Raises RegistryError for the first wrong one."""
+    shapes = shapes_of(contracts.load()) if shapes is None else shapes
+    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+    loaded = Views(tuple(_load(file, shapes) for file in files))
+    for view, file in zip(loaded, files, strict=True):
+        with _blamed(file):
+            check_lookups(view, loaded.by_name)
+    return loaded
+
+
+def _load(file: Path, shapes: Shapes) -> View:
+    with _blamed(file):
+        declared = _declared(file)
+        name = file.stem.removesuffix(f"_v{declared.version}") if declared.version > 1 else file.stem
+        where = f"spark_jobs/views/{file.name}"
+        view: View
+        if isinstance(declared, Aggregate):
+            view = bind_aggregate(name, where, declared, shapes)
+        else:
+            view = bind_sequence(name, where, declared, shapes)
+        if not NAME.fullmatch(view.name) or view.id != file.stem:
+            hint = f"name the file {view.id}.py: lower case, and _v{view.version} for versions after the first"
+            raise ViewError(f"the file of version {view.version} is named {file.name}", hint)
+        check_bound(view)
+        return view
+
+
+def _declared(file: Path) -> Declaration:
+    spec = importlib.util.spec_from_file_location(f"spark_jobs.views.{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise ViewError("it is not a Python file", "see spark_jobs/views for examples")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ViewError(
+            f"it does not import: {type(error).__name__}: {error}", "see spark_jobs/views for examples"
+        ) from error
+    declared = getattr(module, "view", None)
+    if not isinstance(declared, Aggregate | Sequence):
+        raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")
+    return declared
+
+
+@contextmanager
+def _blamed(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ViewError, ExpressionError) as error:
+        raise RegistryError(file, _reason(error), error.hint) from error
+
+
+def _reason(error: ViewError | ExpressionError) -> str:
+    if isinstance(error, ViewError):
+        return error.reason
+    return f"{error.where.partition(', ')[2]}: `{error.text}`: {error.reason}"
+
+
+if __name__ == "__main__":
+    for one in views():
+        print(f"{one.id} ({one.owner}; {', '.join(one.event_types)}): {one.description}")

@@ -1,0 +1,119 @@
+"""Rows for people and programs: a table, CSV or JSON.
+
+Answer -> text. Instants are ISO 8601 in UTC, decimals keep all their digits, control characters are spelled out.
+"""
+
+import csv
+import json
+import math
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from io import StringIO
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Format = Literal["table", "csv", "json"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Columns with their Thrift type names (`BIGINT_TYPE`), and the rows; a statement without a result has none."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def text(answer: Answer, form: Format, width: int | None = None) -> str:
+    """The answer as text that ends with a newline; `width` limits a table (None: as wide as it needs)."""
+    writers: dict[str, Callable[[], str]] = {
+        "table": lambda: _table(answer, width),
+        "csv": lambda: _csv(answer),
+        "json": lambda: _json(answer),
+    }
+    return writers[form]()
+
+
+def _table(answer: Answer, width: int | None) -> str:
+    if not answer.columns:
+        return "done\n"
+    table = Table(header_style="bold", row_styles=["", "dim"] if len(answer.rows) > 9 else None)
+    for name, kind in zip(answer.columns, answer.types, strict=True):
+        table.add_column(Text(printable(name)), justify="right" if _is_number(kind) else "left", overflow="fold")
+    for row in answer.rows:
+        table.add_row(*(Text("NULL", "dim") if v is None else Text(printable(plain(v))) for v in row))
+    out = StringIO()
+    console = Console(file=out, width=width or 100_000, force_terminal=width is not None)
+    console.print(table)
+    count = len(answer.rows)
+    console.print(f"{count:,} row{'' if count == 1 else 's'}", style="dim", highlight=False)
+    return out.getvalue()
+
+
+def _is_number(kind: str) -> bool:
+    return kind.removesuffix("_TYPE") in ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+
+
+def printable(value: str) -> str:
+    """Control and direction characters (newline, ANSI escape) spelled out: a value cannot write on the terminal."""
+    if value.isprintable():
+        return value
+    bad = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(
+        c if unicodedata.category(c) not in bad else c.encode("unicode_escape", "surrogatepass").decode() for c in value
+    )
+
+
+def plain(value: Any) -> str:
+    """One value as text: ISO 8601 instants in UTC, exact decimals, bytes in hexadecimal."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            moment = value.astimezone(UTC) if value.tzinfo else value
+            return moment.replace(tzinfo=None).isoformat() + "Z"
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return value.hex()
+    return str(value)
+
+
+def _csv(answer: Answer) -> str:
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(answer.columns)
+    writer.writerows([None if value is None else plain(value) for value in row] for row in answer.rows)
+    return out.getvalue() if answer.columns else ""
+
+
+def _json(answer: Answer) -> str:
+    """An array of objects, one row a line; decimals are written with all their digits."""
+    rows = (
+        "{" + ", ".join(f"{json.dumps(n)}: {_literal(v)}" for n, v in zip(answer.columns, row, strict=True)) + "}"
+        for row in answer.rows
+    )
+    body = ",\n ".join(rows)
+    return f"[{body}]\n"
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case None | bool() | int():
+            return json.dumps(value)
+        case float():
+            return json.dumps(value) if math.isfinite(value) else json.dumps(str(value))
+        case Decimal():
+            return plain(value)
+    return json.dumps(plain(value), ensure_ascii=False)

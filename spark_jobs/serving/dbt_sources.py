@@ -1,0 +1,76 @@
+"""The views as dbt sources: `dbt/models/sources.yml`, written from the registry.
+
+views -> YAML text. The schema is the pin that `tidemark dbt` names in TIDEMARK_PIN, so that all models of a run read
+the same position of the log. No tests: the gate has held what is published against its suites.
+Alone: `tidemark dbt sources [--check]`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spark_jobs.registry import Views
+from spark_jobs.settings import ROOT
+from spark_jobs.view import AggregateView, BoundMeasure, View
+
+PROJECT = ROOT / "dbt"
+SOURCES = PROJECT / "models/sources.yml"
+HEADER = "# Written by `tidemark dbt sources` from spark_jobs/views; do not edit.\n"
+DESCRIPTION = (
+    "Every view as it was served at one position of the log. The schema is a pin: it does not change while dbt runs, "
+    "so numbers of different views add up."
+)
+
+
+def render(views: Views) -> str:
+    """The file's text, the same for the same views; one table per view name, of its newest version."""
+    tables = [_table(view) for _, view in sorted(views.by_name.items())]
+    source = {
+        "name": "serving",
+        "schema": "{{ env_var('TIDEMARK_PIN') }}",
+        "description": DESCRIPTION,
+        "tables": tables,
+    }
+    content: dict[str, Any] = {"version": 2, "sources": [source]}
+    return HEADER + yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
+
+
+def is_current(views: Views, file: Path = SOURCES) -> bool:
+    return file.is_file() and file.read_text(encoding="utf-8") == render(views)
+
+
+def write(views: Views, file: Path = SOURCES) -> bool:
+    """Bring the file up to date; whether it had to change."""
+    if is_current(views, file):
+        return False
+    file.write_text(render(views), encoding="utf-8")
+    return True
+
+
+def _table(view: View) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "description": view.description,
+        "config": {
+            "meta": {"owner": view.owner, "view_version": view.version, "event_types": list(view.event_types)},
+        },
+        "columns": [{"name": name, **said} for name, said in columns(view).items()],
+    }
+
+
+def columns(view: View) -> dict[str, dict[str, str]]:
+    """The served columns in their order, each with its type where it is declared, and what it is made of."""
+    if not isinstance(view, AggregateView):
+        kinds = {view.key: view.rows[0].key.kind, **view.results}
+        return {name: {"data_type": kind} for name, kind in kinds.items()}
+    keys = {name: {"data_type": key.kind, "description": f"Key: {key.text}"} for name, key in view.keys.items()}
+    measures = {one.name: {"description": _made_of(one)} for one in view.measures}
+    lookups = {name: {"description": f"{one.column} of {one.view}, as it is now"} for name, one in view.lookups.items()}
+    return keys | measures | lookups
+
+
+def _made_of(one: BoundMeasure) -> str:
+    of = f"({one.value.text})" if one.value else ""
+    where = f" where {one.condition.text}" if one.condition else ""
+    return f"{type(one.measure).__name__}{of}{where}"

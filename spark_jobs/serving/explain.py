@@ -1,0 +1,180 @@
+"""Where a served row comes from: its batch part, its speed part, and the raw records behind both.
+
+view, key -> sources in force -> answer, stored row, speed rows by lsn -> facts (to the cut), log (past it) -> records.
+Reads the tables' files by DuckDB, so that it answers in seconds without a JVM.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from spark_jobs.batch import coverage
+from spark_jobs.dialect import Dialect, quote
+from spark_jobs.expressions import Kind, duckdb_of
+from spark_jobs.ledger.store import Store
+from spark_jobs.registry import Views
+from spark_jobs.serving.behind import Event, origins, raw
+from spark_jobs.serving.merged import Merged
+from spark_jobs.serving.render import Source
+from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.warehouse import literal
+
+D = Dialect.DUCKDB
+NEAR = 5
+UNBUILT = Source(None, None, 0, None)
+Row = dict[str, Any]
+
+
+class ExplainError(Exception):
+    """Nothing to explain: an unknown view or key. The text names what is near."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`batch`: the stored row (a sequence: results and rows); `speed`: partials past the cut, each with its lsn."""
+
+    view: str
+    key: Row
+    publication: int | None
+    source: Source
+    head: int
+    answer: list[Row]
+    batch: dict[str, list[Row]]
+    speed: list[Row]
+    lookups: list[Row]
+    events: list[Event]
+    event_count: int
+
+
+def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
+    """Explain the rows of view `name` with the keys `given` as `column=value`. Raises ExplainError."""
+    view = _view(views, name)
+    key = _key(view, given)
+    current = store.current_publication()
+    sources = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
+    cut = sources[view.id].cut
+    merged = Merged(views, sources, max(coverage.covered(cut), default=cut))
+    where = matching(key, _kinds(view))
+    answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
+    stored = matching(key if isinstance(view, AggregateView) else {"key": key.get(view.key)}, _kinds(view))
+    speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {stored} ORDER BY lsn")
+    if not answer and not speed:
+        raise ExplainError(_nobody(merged, view, key))
+    found = origins(merged, view, stored, sorted({row["lsn"] for row in speed}))
+    return Explanation(
+        view=view.id,
+        key=key,
+        publication=current.id if current else None,
+        source=sources[view.id],
+        head=merged.head,
+        answer=answer,
+        batch=_batch(merged, view, stored),
+        speed=speed,
+        lookups=_lookups(view, answer),
+        events=raw(merged, found[:limit]),
+        event_count=len(found),
+    )
+
+
+def _view(views: Views, name: str) -> View:
+    name = name.removeprefix("serving.")
+    if found := views.by_name.get(name) or views.by_id.get(name):
+        return found
+    near = difflib.get_close_matches(name, [*views.by_name, *views.by_id], NEAR, 0.4)
+    raise ExplainError(f"there is no view {name}" + _perhaps(dict.fromkeys(near)) + "; `tidemark views` lists them")
+
+
+def _perhaps(near: Mapping[str, None]) -> str:
+    return f"; near: {', '.join(near)}" if near else ""
+
+
+def _kinds(view: View) -> dict[str, Kind]:
+    if isinstance(view, AggregateView):
+        return {name: key.kind for name, key in view.keys.items()}
+    return {view.key: view.row_kinds["key"], "key": view.row_kinds["key"]}
+
+
+def _key(view: View, given: Sequence[str]) -> Row:
+    """Column -> value. Some of the keys will do; then several rows are explained."""
+    names = list(view.keys) if isinstance(view, AggregateView) else [view.key]
+    if not given:
+        raise ExplainError(f"say which row of {view.name}: {' '.join(f'{name}=...' for name in names)}")
+    key = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or name not in names:
+            raise ExplainError(f"{one}: the keys of {view.name} are {', '.join(names)}; write {names[0]}=value")
+        key[name] = value_of(text, _kinds(view)[name], one)
+    return key
+
+
+def value_of(text: str, kind: Kind, given: str) -> Any:
+    """A key's value from the command line; `null` is NULL. Raises ExplainError."""
+    try:
+        match kind:
+            case _ if text.lower() == "null":
+                return None
+            case "BIGINT":
+                return int(text)
+            case "DOUBLE":
+                return float(text)
+            case "BOOLEAN":
+                return {"true": True, "false": False}[text.lower()]
+            case "DATE":
+                return date.fromisoformat(text)
+            case "TIMESTAMP":
+                at = datetime.fromisoformat(text)
+                return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, KeyError) as error:
+        raise ExplainError(f"{given}: {text!r} is not a {kind}") from error
+    return text
+
+
+def matching(key: Row, kinds: Mapping[str, Kind]) -> str:
+    """SQL that is true for rows with this key."""
+    tests = [f"{quote(name, D)} IS NOT DISTINCT FROM {_literal(value, kinds[name])}" for name, value in key.items()]
+    return " AND ".join(tests) or "true"
+
+
+def _literal(value: Any, kind: Kind) -> str:
+    return f"CAST({'NULL' if value is None else literal(str(value))} AS {duckdb_of(kind)})"
+
+
+def _rows(merged: Merged, sql: str) -> list[Row]:
+    cursor = merged.con.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _batch(merged: Merged, view: View, stored: str) -> dict[str, list[Row]]:
+    parts = {"row": merged.stored(view)}
+    if isinstance(view, SequenceView):
+        parts = {"results": merged.results(view), "rows": merged.stored(view)}
+    return {what: _rows(merged, f"SELECT * FROM ({sql}) WHERE {stored}") for what, sql in parts.items() if sql}
+
+
+def _lookups(view: View, answer: list[Row]) -> list[Row]:
+    if not isinstance(view, AggregateView):
+        return []
+    return [
+        {"column": column, "from": lookup.view, "key": row[lookup.key], "value": row[column]}
+        for column, lookup in view.lookups.items()
+        for row in answer
+    ]
+
+
+def _nobody(merged: Merged, view: View, key: Row) -> str:
+    """No such row: say which keys are near, one column at a time."""
+    said = f"{view.name} has no row with {', '.join(f'{name}={value}' for name, value in key.items())}"
+    others = []
+    for name, value in key.items():
+        text = f"CAST({quote(name, D)} AS VARCHAR)"
+        near = f"levenshtein({text}, {literal(str(value))})"
+        if _kinds(view)[name] in ("BIGINT", "DOUBLE") and value is not None:
+            near = f"abs({quote(name, D)} - {value})"
+        found = f"SELECT DISTINCT {text} AS k, {near} AS d FROM ({merged.answer(view)}) ORDER BY d NULLS LAST, k"
+        keys = [str(row["k"]) for row in _rows(merged, f"{found} LIMIT {NEAR}")]
+        others.append(f"{name}: {', '.join(keys)}" if keys else f"{name}: the view has no rows yet")
+    return f"{said}; near: {'; '.join(others)}"

@@ -1,0 +1,145 @@
+"""What a serving view answers, computed from the tables' files by DuckDB: the rule of `render`, without a JVM.
+
+sources (+ head) -> relations of stored and speed rows -> the merged answer. For explain, agreement and verify; a test
+holds it against the answer over Thrift (I20).
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs import aggregates, sequences, sketches, tables, warehouse
+from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.registry import Views
+from spark_jobs.serving.render import Source
+from spark_jobs.view import AggregateView, SequenceView, View
+
+DUCKDB = Dialect.DUCKDB
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Merged:
+    """One set of sources up to one lsn. Methods give SELECTs for `con`, which has every table they name."""
+
+    def __init__(self, views: Views, sources: Mapping[str, Source], head: int, threads: int = 2) -> None:
+        self.views, self.sources, self.head = views, sources, head
+        self.con = warehouse.connect({}, threads)
+        add_sketches(self.con)
+        self.replaced: dict[str, str] = {}  # view id -> relation to take in the place of its speed partials
+        self._named: dict[warehouse.Table, tuple[str, ds.Dataset]] = {}
+
+    def relation(self, table: warehouse.Table) -> str:
+        """A table of the warehouse as a relation of `con`, opened once. Raises NoTable."""
+        return self._opened(table)[0]
+
+    def _opened(self, table: warehouse.Table) -> tuple[str, ds.Dataset]:
+        if table not in self._named:
+            name, data = f"t{len(self._named)}", warehouse.dataset(table)
+            self.con.register(name, data)
+            self._named[table] = (name, data)
+        return self._named[table]
+
+    def stored(self, view: View) -> str | None:
+        """The batch rows (aggregate: keys and partial columns) that the source reads; None where nothing is built."""
+        source = self.sources[view.id]
+        if source.batch_version is None:
+            return None
+        if isinstance(view, AggregateView):
+            built = self.relation((tables.batch(view.id), source.batch_version))
+            return f"SELECT {listed(view.partial_schema.names, DUCKDB)} FROM {built}"
+        return f"SELECT * FROM {self.relation((tables.batch_rows(view.id), source.batch_version))}"
+
+    def results(self, view: SequenceView) -> str | None:
+        """The stored results of a sequence, with their `stretch_end`."""
+        version = self.sources[view.id].results_version
+        if version is None:
+            return None
+        return f"SELECT * FROM {self.relation((tables.batch_results(view.id), version))}"
+
+    def speed(self, view: View, *, above: int | None = None) -> str:
+        """lsn and the view's partials past the cut (or `above`) up to head; of a sequence also those held as late."""
+        above = self.sources[view.id].cut if above is None else above
+        columns = view.partial_schema.names
+        if view.id in self.replaced:
+            return f"SELECT * FROM {self.replaced[view.id]} WHERE lsn > {above:d} AND lsn <= {self.head:d}"
+        name, data = self._opened(tables.SPEED_PARTIALS)
+        if view.column not in data.schema.names:
+            return self._nothing(view)
+        there = {field.name for field in data.schema.field(view.column).type}
+        fields = ", ".join(
+            f"{quote(view.column, DUCKDB)}[{warehouse.literal(one)}] AS {quote(one, DUCKDB)}"
+            if one in there
+            else f"NULL AS {quote(one, DUCKDB)}"
+            for one in columns
+        )
+        where = f"view = {warehouse.literal(view.column)} AND lsn > {above:d} AND lsn <= {self.head:d}"
+        return f"SELECT lsn, {fields} FROM {name} WHERE {where}"
+
+    def _nothing(self, view: View) -> str:
+        name = f"nothing_{view.column}"
+        self.con.register(name, pa.schema([("lsn", pa.int64()), *view.partial_schema]).empty_table())
+        return f"SELECT * FROM {name}"
+
+    def in_force(self, view: SequenceView) -> str:
+        """The speed rows that count: those before the horizon wait for the next build."""
+        horizon = self.sources[view.id].horizon
+        late = "" if horizon is None else f" WHERE ts >= {micros(horizon)}"
+        return f"(SELECT * FROM ({self.speed(view)}){late})"
+
+    def answer(self, view: View, *, lookups: bool = True) -> str:
+        """The rows that `serving.<view>` gives. Without `lookups`: without the columns that other views provide."""
+        if isinstance(view, SequenceView):
+            return sequences.final(view, DUCKDB, f"({self._served(view)})")
+        columns = listed(view.partial_schema.names, DUCKDB)
+        union = f"SELECT {columns} FROM ({self.speed(view)})"
+        if stored := self.stored(view):
+            union = f"{stored} UNION ALL {union}"
+        merged = aggregates.merged(view, DUCKDB, f"({union})")
+        if lookups:
+            return aggregates.final(view, DUCKDB, f"({merged})", self._lookups(view))
+        own = listed([*view.keys, *(measure.name for measure in view.measures)], DUCKDB)
+        nothing = dict.fromkeys(view.lookups, "(SELECT NULL AS looked_up, NULL AS found WHERE false)")
+        return f"SELECT {own} FROM ({aggregates.final(view, DUCKDB, f'({merged})', nothing)})"
+
+    def _lookups(self, view: AggregateView) -> dict[str, str]:
+        found = {}
+        for column, lookup in view.lookups.items():
+            versions = [one for one in self.views if one.name == lookup.view and one.id in self.sources]
+            other = max(versions, key=lambda one: one.version)
+            assert isinstance(other, AggregateView)  # checked when the views were loaded
+            key, value = listed(other.keys, DUCKDB), quote(lookup.column, DUCKDB)
+            found[column] = f"(SELECT {key} AS looked_up, {value} AS found FROM ({self.answer(other)}))"
+        return found
+
+    def _served(self, view: SequenceView) -> str:
+        fresh = self.in_force(view)
+        rows, results = self.stored(view), self.results(view)
+        if rows is None or results is None:
+            return sequences.resolve(view, DUCKDB, fresh)
+        resolved = sequences.resolve(view, DUCKDB, f"({sequences.live(view, DUCKDB, f'({rows})', fresh)})")
+        return f"{sequences.kept(view, DUCKDB, f'({results})', fresh)} UNION ALL {resolved}"
+
+
+def micros(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    since = at.astimezone(UTC) - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def add_sketches(con: duckdb.DuckDBPyConnection) -> None:
+    """Give a connection the functions that views' DuckDB text uses for ApproxDistinct."""
+    blobs, blob, big = con.list_type("BLOB"), "BLOB", "BIGINT"
+    con.create_function("hll_union_all", _union, [blobs], blob, null_handling="special")
+    con.create_function("hll_estimate", _estimate, [blob], big, null_handling="special")
+
+
+def _union(found: list[bytes | None] | None) -> bytes | None:
+    given = [one for one in found or () if one is not None]
+    return given[0] if len(given) == 1 else sketches.union(given) if given else None
+
+
+def _estimate(sketch: bytes | None) -> int | None:
+    return None if sketch is None else sketches.estimate(sketch)

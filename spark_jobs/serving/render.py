@@ -1,0 +1,94 @@
+"""The SQL text of a serving view: the batch part at its version, the speed part past the cut, merged, finalised.
+
+view + publication's sources (+ head, of a pin) -> one SELECT with literals only, so that Delta prunes files by them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from spark_jobs import aggregates, sequences, tables
+from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.registry import Views
+from spark_jobs.view import AggregateView, SequenceView, View
+
+SPARK = Dialect.SPARK
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a publication takes a view from. None: never built, so that the speed part is all there is.
+
+    batch_version: of `batch.<view>` or `batch.<view>_rows`; results_version: of `batch.<view>_results`; cut: the last
+    lsn in the build; horizon: speed rows before it wait for the next build (sequences).
+    """
+
+    batch_version: int | None
+    results_version: int | None
+    cut: int
+    horizon: datetime | None
+
+
+def serving_sql(
+    view: View, sources: Mapping[str, Source], views: Views, head: int | None = None, now: datetime | None = None
+) -> str:
+    """The SELECT of `serving.<view>`, or of a pin where `head` is its last lsn.
+
+    `sources`: view id -> Source, of this view and of those that it looks up. `now` is for views that ask for the time.
+    """
+    if isinstance(view, SequenceView):
+        return _sequence(view, sources[view.id], head)
+    lookups = {}
+    for column, lookup in view.lookups.items():
+        other = _published(lookup.view, sources, views)
+        key, found = listed(other.keys, SPARK), quote(lookup.column, SPARK)
+        answer = serving_sql(other, sources, views, head, now)
+        lookups[column] = f"(SELECT {key} AS looked_up, {found} AS found FROM ({answer}))"
+    return _aggregate(view, sources[view.id], head, lookups)
+
+
+def _published(name: str, sources: Mapping[str, Source], views: Views) -> AggregateView:
+    """The newest version of a view that the publication has."""
+    versions = [view for view in views if view.name == name and view.id in sources]
+    newest = max(versions, key=lambda view: view.version)
+    assert isinstance(newest, AggregateView)  # checked when the views were loaded
+    return newest
+
+
+def _aggregate(view: AggregateView, source: Source, head: int | None, lookups: Mapping[str, str]) -> str:
+    columns = view.partial_schema.names
+    union = _speed(view, columns, source.cut, head)
+    if source.batch_version is not None:
+        built = _at(tables.batch(view.id), source.batch_version)
+        union = f"SELECT {listed(columns, SPARK)} FROM {built} UNION ALL {union}"
+    return aggregates.final(view, SPARK, f"({aggregates.merged(view, SPARK, f'({union})')})", lookups)
+
+
+def _speed(view: View, columns: list[str], cut: int, head: int | None) -> str:
+    """The view's partials of the speed layer, with their struct taken apart."""
+    fields = ", ".join(f"{quote(view.column, SPARK)}.{quote(name, SPARK)} AS {quote(name, SPARK)}" for name in columns)
+    upper = f" AND lsn <= {head:d}" if head is not None else ""
+    return f"SELECT {fields} FROM {tables.SPEED_PARTIALS} WHERE view = '{view.column}' AND lsn > {cut:d}{upper}"
+
+
+def _at(table: str, version: int) -> str:
+    schema, name = table.split(".")
+    return f"{schema}.{quote(name, SPARK)} VERSION AS OF {version:d}"
+
+
+def _sequence(view: SequenceView, source: Source, head: int | None) -> str:
+    new = _speed(view, list(view.row_kinds), source.cut, head)
+    if source.horizon is not None:
+        new = f"SELECT * FROM ({new}) WHERE ts >= {_micros(source.horizon)}"
+    stored = None
+    if source.batch_version is not None and source.results_version is not None:
+        rows = _at(tables.batch_rows(view.id), source.batch_version)
+        stored = (rows, _at(tables.batch_results(view.id), source.results_version))
+    served = sequences.served(view, SPARK, stored, "fresh")
+    return f"WITH fresh AS ({new}) {sequences.final(view, SPARK, f'({served})')}"
+
+
+def _micros(at: datetime) -> int:
+    """Exact: no float arithmetic."""
+    since = at.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -1,0 +1,172 @@
+"""Every setting of Tidemark, with its default; nothing else reads the environment.
+
+environment (`TIDEMARK_*`) -> Settings -> everyone. See them all: `tidemark settings`.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, computed_field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Durations are in the unit that the name ends in; ports are on `host`."""
+
+    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
+
+    profile: Literal["embedded", "cluster"] = Field(
+        "embedded", description="embedded: everything on this machine under `home`; cluster: the parts run elsewhere."
+    )
+    home: Path = Field(ROOT / ".tidemark", description="State folder: warehouse, checkpoints, ledger, logs, secrets.")
+    host: str = Field("127.0.0.1", description="The address that every part binds to.")
+
+    kafka_port: int = Field(19092, description="Kafka broker.")
+    kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
+    metastore_port: int = Field(19083, description="Hive metastore.")
+    thrift_port: int = Field(19000, description="Spark Thrift Server (JDBC, PyHive, BI tools).")
+    airflow_port: int = Field(18080, description="Airflow's web UI and REST API.")
+
+    kafka_servers: str | None = Field(None, description="Bootstrap servers of a Kafka elsewhere.")
+    metastore_uri: str | None = Field(None, description="thrift://host:port of a metastore elsewhere.")
+    stale_read_ms: int = Field(
+        0, description="How old a Delta snapshot a Thrift query may read, to save the look for a newer one."
+    )
+    thrift_host: str | None = Field(None, description="Host of a Thrift server elsewhere.")
+    warehouse_uri: str | None = Field(None, description="Warehouse folder elsewhere (HDFS, object store).")
+    ledger_url: str | None = Field(None, description="SQLAlchemy URL of the ledger; SQLite in `home` by default.")
+    ledger_password_file: Path | None = Field(None, description="File with the password for `ledger_url`.")
+    airflow_database_url: str | None = Field(
+        None, description="PostgreSQL URL of Airflow's database (password: PGPASSFILE); SQLite in `home` by default."
+    )
+
+    cores: int = Field(2, description="Spark cores (local) and shuffle partitions of each job.")
+    speed_memory_mb: int = Field(1536, description="Heap of the speed application.")
+    thrift_memory_mb: int = Field(2048, description="Heap of the Thrift server.")
+    batch_memory_mb: int = Field(2048, description="Heap of a batch job.")
+    batch_java_options: str = Field(
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+        description="JVM options of a batch job; the default spares short jobs the optimising compiler.",
+    )
+    metastore_memory_mb: int = Field(384, description="Heap of the embedded metastore.")
+    kafka_memory_mb: int = Field(512, description="Heap of the embedded broker.")
+
+    topic_partitions: int = Field(3, description="Partitions of a topic when it is created.")
+    topic_retention_hours: int = Field(168, description="Kafka's retention of topics that are not compacted.")
+
+    max_records_per_batch: int = Field(500_000, description="Kafka records that one micro-batch takes at most.")
+    direct_records: int = Field(20_000, description="Micro-batches up to this size take the short way (no workers).")
+    trigger_ms: int = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
+    span_seconds: int = Field(120, description="Length of a span: speed partials of one span are compacted together.")
+    id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
+    id_window_max_ids: int = Field(5_000_000, description="Most ids that the window holds; older ones leave first.")
+    horizon_days: int = Field(7, description="Rows of sequence views older than this enter with the next build.")
+    late_hours: int = Field(24, description="An event this much older than its record counts as late.")
+    retention_alarm_share: float = Field(0.8, description="Alarm when lag reaches this share of Kafka's retention.")
+    heartbeat_seconds: float = Field(1.0, description="How often the speed application writes its heartbeat.")
+
+    publications_kept_days: int = Field(30, description="How long a publication can be rolled back to or pinned.")
+    history_days: int = Field(
+        3650, description="Longest age of a pin: what Delta lets readers of `batch.*` travel back."
+    )
+    batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, home: Path) -> Path:
+        """Processes with other working folders must mean the same place."""
+        return home.expanduser().absolute()
+
+    def _under(self, name: str) -> Path:
+        return self.home / name
+
+    @property
+    def warehouse(self) -> str:
+        return self.warehouse_uri or str(self._under("warehouse"))
+
+    @property
+    def checkpoints(self) -> Path:
+        return self._under("checkpoints")
+
+    @property
+    def run_dir(self) -> Path:
+        return self._under("run")
+
+    @property
+    def log_dir(self) -> Path:
+        return self._under("logs")
+
+    @property
+    def tmp_dir(self) -> Path:
+        """Scratch of Spark, Hive and Derby; may be emptied while nothing runs."""
+        return self._under("tmp")
+
+    @property
+    def metastore_dir(self) -> Path:
+        """Derby's files; they belong to the metastore's process."""
+        return self._under("metastore")
+
+    @property
+    def kafka_dir(self) -> Path:
+        return self._under("kafka")
+
+    @property
+    def airflow_dir(self) -> Path:
+        """AIRFLOW_HOME: configuration, database and task logs."""
+        return self._under("airflow")
+
+    @property
+    def producer_ledger(self) -> Path:
+        """Parquet files of what the demo's producers sent: the oracle's source."""
+        return self._under("producer")
+
+    @property
+    def data_docs(self) -> Path:
+        return self._under("data_docs")
+
+    @property
+    def state(self) -> tuple[Path, ...]:
+        """Everything that the platform keeps: what `tidemark reset` removes."""
+        folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
+        data = (self._under("warehouse"), self.checkpoints, self.producer_ledger, self.data_docs)
+        tools = (self._under("gx"), self._under("dbt"))
+        return (*folders, *data, *tools, self.secrets_file, *sorted(self.home.glob("ledger.db*")))
+
+    @property
+    def expectations(self) -> Path:
+        """This installation's own expectations: a file here stands in for the one in `schemas/quality`."""
+        return self._under("expectations")
+
+    @property
+    def secrets_file(self) -> Path:
+        """JSON object of generated passwords, mode 0600."""
+        return self._under("secrets.json")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def kafka(self) -> str:
+        return self.kafka_servers or f"{self.host}:{self.kafka_port}"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def metastore(self) -> str:
+        return self.metastore_uri or f"thrift://{self.host}:{self.metastore_port}"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def thrift(self) -> str:
+        return self.thrift_host or self.host
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def airflow_url(self) -> str:
+        return f"http://{self.host}:{self.airflow_port}"
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings, read once."""
+    return Settings()

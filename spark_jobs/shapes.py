@@ -1,0 +1,35 @@
+"""What views know of the event types: names and kinds of the columns that expressions may use.
+
+contracts -> registry.shapes_of -> Shapes (event type -> EventShape). Tests make shapes of their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_jobs.expressions import Expression, Kind
+
+# What expressions may use of every fact, beside the fields of its event type.
+ENVELOPE: Mapping[str, Kind] = {
+    "event_id": "STRING",
+    "event_type": "STRING",
+    "occurred_at": "TIMESTAMP",
+    "deleted": "BOOLEAN",
+    "topic": "STRING",
+}
+
+
+@dataclass(frozen=True)
+class EventShape:
+    """What views need to know of an event type: its fields' kinds, the required ones, whether it is a changelog."""
+
+    fields: Mapping[str, Kind]
+    compacted: bool = False
+    required: frozenset[str] = frozenset()
+
+    def never_null(self, expression: Expression) -> bool:
+        """Surely a value in every fact: a required field as it is, or the time of the event."""
+        name = expression.text.strip()
+        return name == "occurred_at" or (name in self.required and not self.compacted)
+
+
+Shapes = Mapping[str, EventShape]

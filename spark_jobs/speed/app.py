@@ -1,0 +1,232 @@
+"""The speed application: one query, one writer, from Kafka into the master log and the speed partials.
+
+Kafka -> land -> partials, micro-batch by micro-batch. Run it alone: `python -m spark_jobs.speed.app`.
+It exits on any exception of a micro-batch; the supervisor starts it again, and the start catches up.
+"""
+
+import datetime as dt
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs import contracts, registry, tables
+from spark_jobs.batch.publish import ensure_serving
+from spark_jobs.dedupe import Window
+from spark_jobs.feed import topics
+from spark_jobs.ledger import store as ledger
+from spark_jobs.session import spark_session
+from spark_jobs.settings import settings
+from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol
+from spark_jobs.speed.broker import Broker
+from spark_jobs.speed.compute import ARROW_ROWS
+from spark_jobs.speed.direct import DirectWriter
+from spark_jobs.speed.housekeeping import Housekeeping
+from spark_jobs.speed.partials_step import Outcome, write_new
+from spark_jobs.speed.status import Status
+from spark_jobs.view import View
+
+log = logging.getLogger("tidemark.speed")
+
+
+FETCH_WAIT_MS = 10
+"""A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
+them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
+
+PROPERTIES = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+    # How often an idle query asks Kafka for news; the default, 10 ms, takes a third of a core for nothing.
+    "spark.sql.streaming.pollingDelay": "50ms",
+}
+
+Control = Callable[[int], dict[str, object]]
+"""Number of records -> the fields of the `__batch__` row."""
+
+
+class Clock:
+    """Seconds per step of a micro-batch."""
+
+    def __init__(self) -> None:
+        self.started_at = dt.datetime.now(dt.UTC)
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step], self._last = now - self._last, now
+
+
+class SpeedLayer:
+    """The state between micro-batches: the log's end, the known ids, the views set aside."""
+
+    def __init__(self, spark: SparkSession, store: ledger.Store, broker: Broker) -> None:
+        self.spark, self.store, self.broker = spark, store, broker
+        self.views = list(registry.load())
+        self.window = Window(settings().id_window_seconds, settings().id_window_max_ids)
+        self.turn = threading.Lock()
+        self.status = Status(store)
+        self.end = protocol.EMPTY
+        self.epoch = 0
+        self.direct: DirectWriter
+
+    def prepare(self) -> None:
+        """Topics, tables, serving views, the log's end, and everything that the log has and the partials lack."""
+        topics.create(contracts.load())
+        land.create(self.spark)
+        hot.create(self.spark, self.views)
+        ensure_serving(self.spark.sql, registry.load(), self.store)
+        self.direct = DirectWriter()
+        self.end = land.log_end(self.spark)
+        self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
+        self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
+        catch_up.restore_window(self.spark, self.window)
+        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self._caught_up)
+
+    def _floors(self) -> dict[str, int]:
+        """Per view column the cut of its current publication: below it the batch build answers."""
+        current = self.store.current_publication()
+        sources = self.store.sources(current) if current else {}
+        return {view.column: sources[view.id].cut for view in self.views if view.id in sources}
+
+    def _caught_up(self, gap: catch_up.Gap, outcome: Outcome) -> None:
+        first, last = gap.bounds
+        log.info("caught up lsn %d-%d: %d records, views %s", first, last, sum(gap.counts.values()), sorted(gap.views))
+        self.status.set_aside(outcome.failed)
+        self.status.set(caught_up_to=last)
+
+    def starting_offsets(self) -> checkpoint.Offsets:
+        """Where the query starts: at the log's end, or past a hole that somebody accepted by `speed recover`."""
+        topic_ids, partitions = self.broker.partitions()
+        available = self.broker.available(partitions)
+        try:
+            return protocol.starting_offsets(self.end, available, topic_ids)
+        except protocol.Stop:
+            request = self.store.next_request(["recover"])
+            if request is None:
+                raise
+        self.end, losses = protocol.recover(self.end, available, topic_ids)
+        self._land_recovery(losses)
+        self.store.answer_request(request.id, {"lsn": self.end.lsn, "losses": losses})
+        return protocol.starting_offsets(self.end, available, topic_ids)
+
+    def _land_recovery(self, losses: list[str]) -> None:
+        """An empty micro-batch that says what is lost; from it on the log follows the new offsets."""
+        ranges = [protocol.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
+        control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
+        lsn = self.end.lsn + 1
+        nothing = catch_up.log_records(self.spark, lsn, lsn)
+        land.land(nothing, lsn, {**control, "accepted_loss": "; ".join(losses)})
+        write_new(nothing, {lsn: 0}, self._active(), self.window, dt.datetime.now(dt.UTC))
+        self.end = protocol.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
+
+    def run(self) -> None:
+        """Start the query and stay until it ends, which it does only by an exception or a stop."""
+        self.start = self.starting_offsets()
+        self.folder = checkpoint.fresh(self.epoch)
+        query = (
+            self.spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", settings().kafka)
+            .option("subscribe", ",".join(sorted(self.start)))
+            .option("startingOffsets", json.dumps(self.start))
+            .option("failOnDataLoss", "true")
+            .option("kafka.isolation.level", "read_committed")
+            .option("includeHeaders", "true")
+            .option("kafka.fetch.max.wait.ms", str(FETCH_WAIT_MS))
+            .option("maxOffsetsPerTrigger", str(settings().max_records_per_batch))
+            .load()
+            .writeStream.foreachBatch(self.micro_batch)
+            .option("checkpointLocation", self.folder)
+            .trigger(processingTime=f"{settings().trigger_ms} milliseconds")
+            .start()
+        )
+        self.status.set(state="running")
+        with Housekeeping(self.spark, self.store, self.broker, self.status, self.turn, lambda: self.end):
+            query.awaitTermination()
+
+    def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
+        """Land one micro-batch and compute its partials; also an empty one, which moves the offsets on."""
+        with self.turn:
+            self._micro_batch(batch, batch_id)
+
+    def _micro_batch(self, batch: DataFrame, batch_id: int) -> None:
+        started_at = dt.datetime.now(dt.UTC)
+        ranges = checkpoint.ranges(self.spark, self.folder, batch_id, self.start)
+        topic_ids, _ = self.broker.partitions()
+        lsn = protocol.next_lsn(self.end, ranges, topic_ids, self.epoch)
+        size = sum(taken.until - taken.start for taken in ranges)
+        records = self._stamped(batch, lsn)
+        control = partial(land.control, self.epoch, ranges, topic_ids, started_at)
+        clock = Clock()
+        if size <= settings().direct_records:
+            count, outcome = self._directly(records, lsn, control, clock)
+        else:
+            count, outcome = self._on_workers(records, lsn, control, clock)
+        self.end = protocol.advance(self.end, lsn, ranges, topic_ids, self.epoch)
+        self.status.set_aside(outcome.failed)
+        self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
+
+    def _directly(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
+        """The short way: the driver has the records, so they are evaluated once."""
+        taken = records.toArrow().cast(tables.RECORD)
+        clock.lap("read")
+        self.direct.land(taken, lsn, control(taken.num_rows))
+        clock.lap("land")
+        outcome = self.direct.write_new(taken, lsn, self._active(), self.window, clock.started_at)
+        clock.lap("partials")
+        return taken.num_rows, outcome
+
+    def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
+        """The long way: persisted, because two evaluations could differ (compaction, retention)."""
+        records.persist()
+        try:
+            count = records.count()
+            clock.lap("read")
+            land.land(records, lsn, control(count))
+            clock.lap("land")
+            outcome = write_new(records, {lsn: count}, self._active(), self.window, clock.started_at)
+            clock.lap("partials")
+        finally:
+            records.unpersist()
+        return count, outcome
+
+    def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
+        """The columns of tables.RECORD, in few partitions: one task per core, not one per Kafka partition."""
+        names = [field.name for field in tables.RECORD]
+        return batch.withColumn("lsn", F.lit(lsn).cast("bigint")).select(names).coalesce(settings().cores)
+
+    def _active(self) -> list[View]:
+        return [view for view in self.views if view.column not in self.status.views_aside]
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    for noisy in ("kafka", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    store = ledger.open()
+    spark = spark_session("tidemark-speed", **PROPERTIES, spark__driver__memory=f"{settings().speed_memory_mb}m")
+    held = lease.acquire(spark)
+    broker = Broker(contracts.load().topics)
+    layer = SpeedLayer(spark, store, broker)
+    try:
+        store.reopen_requests()
+        layer.prepare()
+        layer.run()
+    except Exception as error:
+        layer.status.set(state="stopped", error=str(error).splitlines()[0])
+        log.exception("the speed application stops; nothing that was landed is lost")
+        return 1
+    finally:
+        broker.close()
+        spark.stop()
+        del held
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

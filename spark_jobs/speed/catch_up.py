@@ -1,0 +1,110 @@
+"""Catch-up: every lsn of the master log gets the partials that it lacks.
+
+master.log - coverage of speed.partials -> gaps -> the same pass -> speed.partials. Covers a crash between the two
+commits, views that were set aside, and views that are new.
+"""
+
+import datetime as dt
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs import tables
+from spark_jobs.dedupe import Window
+from spark_jobs.settings import settings
+from spark_jobs.speed import hot
+from spark_jobs.speed.land import RECORD_KIND
+from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
+from spark_jobs.view import View
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Consecutive lsns that lack the same views; `is_new`: they have no partials of any view, nor verdicts."""
+
+    counts: Mapping[int, int]
+    views: frozenset[str]
+    is_new: bool
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return min(self.counts), max(self.counts)
+
+
+def gaps(
+    landed: Mapping[int, int], covered: Mapping[int, frozenset[str]], floors: Mapping[str, int], most_records: int
+) -> Iterator[Gap]:
+    """What is missing, in lsn order, in portions of about `most_records`.
+
+    landed: records per lsn of the log; covered: views with partials per lsn; floors: per view column, the lsn
+    at and below which its batch build makes partials needless.
+    """
+    counts: dict[int, int] = {}
+    key: tuple[frozenset[str], bool] | None = None
+    for lsn in sorted(landed):
+        lacking = frozenset(view for view, floor in floors.items() if lsn > floor) - covered.get(lsn, frozenset())
+        wanted = (lacking, lsn not in covered) if lacking else None
+        is_full = sum(counts.values()) + landed[lsn] > most_records
+        if counts and (wanted != key or is_full or lsn - 1 not in counts):
+            yield _gap(counts, key)
+            counts = {}
+        key = wanted
+        if wanted:
+            counts[lsn] = landed[lsn]
+    if counts:
+        yield _gap(counts, key)
+
+
+def _gap(counts: dict[int, int], key: tuple[frozenset[str], bool] | None) -> Gap:
+    assert key is not None
+    return Gap(dict(counts), *key)
+
+
+def landed(spark: SparkSession, above: int) -> dict[int, int]:
+    """Records per landed lsn > `above`."""
+    rows = spark.sql(
+        f"SELECT lsn, batch.records FROM {tables.MASTER_LOG} WHERE kind = '{tables.BATCH_ROW}' AND lsn > {int(above)}"
+    )
+    return {row["lsn"]: row["records"] for row in rows.collect()}
+
+
+def catch_up(
+    spark: SparkSession,
+    views: Sequence[View],
+    floors: Mapping[str, int],
+    window: Window,
+    progress: Callable[[Gap, Outcome], None],
+) -> None:
+    """Compute all that is missing. `floors` by view column; a view without a floor is needed from the first lsn on."""
+    wanted = {view.column: floors.get(view.column, 0) for view in views}
+    above = min(wanted.values(), default=0)
+    for gap in gaps(landed(spark, above), hot.coverage(spark, above), wanted, settings().max_records_per_batch):
+        missing = [view for view in views if view.column in gap.views]
+        started_at = dt.datetime.now(dt.UTC)
+        first, last = gap.bounds
+        records = log_records(spark, first, last)
+        if gap.is_new:
+            outcome = write_new(records, gap.counts, missing, window, started_at)
+        else:
+            outcome = write_missing(records, list(gap.counts), missing, hot.duplicates(spark, first, last))
+        progress(gap, outcome)
+
+
+def log_records(spark: SparkSession, first_lsn: int, last_lsn: int) -> DataFrame:
+    """The records of lsns first..last, with the columns of tables.RECORD."""
+    return (
+        spark.table(tables.MASTER_LOG)
+        .where(F.col("lsn").between(first_lsn, last_lsn) & (F.col("kind") == RECORD_KIND))
+        .select([field.name for field in tables.RECORD])
+    )
+
+
+def restore_window(spark: SparkSession, window: Window) -> None:
+    """Fill the window from the stored ids of recent micro-batches."""
+    recent = hot.recent_ids(spark).to_pylist()
+    for lsn, rows in itertools.groupby(recent, key=lambda row: row["lsn"]):
+        tasks = list(rows)
+        window.add(lsn, b"".join(row["ids"] for row in tasks), tasks[0]["at"])

@@ -1,0 +1,46 @@
+"""The checkpoint of the running query: which offsets Spark says a micro-batch takes.
+
+A checkpoint lives as long as its process (docs/adr): every start begins a new one at the log's own end, so a lost,
+copied or altered checkpoint cannot move the stream.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.settings import settings
+from spark_jobs.speed.protocol import Range
+
+Offsets = dict[str, dict[str, int]]
+
+
+def fresh(epoch: int) -> str:
+    """A new, empty checkpoint folder for this epoch; those of earlier epochs are removed."""
+    root = settings().checkpoints / "speed"
+    root.mkdir(parents=True, exist_ok=True)
+    for old in root.iterdir():
+        shutil.rmtree(old)
+    return str(root / f"epoch={epoch}")
+
+
+def ranges(spark: SparkSession, checkpoint: str, batch_id: int, start: Offsets) -> list[Range]:
+    """The offset ranges of Spark's batch `batch_id`; `start` are the query's starting offsets."""
+    before = start if batch_id == 0 else _offsets(spark, checkpoint, batch_id - 1)
+    after = _offsets(spark, checkpoint, batch_id)
+    return [
+        Range(topic, int(partition), before.get(topic, {}).get(partition, 0), until)
+        for topic, partitions in sorted(after.items())
+        for partition, until in sorted(partitions.items(), key=lambda item: int(item[0]))
+    ]
+
+
+def _offsets(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:
+    path = f"{checkpoint}/offsets/{batch_id}"
+    if "://" not in path:
+        text = Path(path).read_text()
+    else:
+        [(_, text)] = spark.sparkContext.wholeTextFiles(path).collect()
+    offsets: Offsets = json.loads(text.splitlines()[-1])
+    return offsets

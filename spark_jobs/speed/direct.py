@@ -1,0 +1,69 @@
+"""The short way for small micro-batches: no Python workers, and Delta commits of a few milliseconds.
+
+records in the driver -> master.log (delta-rs) -> the same pass, in this process -> speed.partials (delta-rs).
+The rows are those of the long way (`land`, `partials_step`), which large micro-batches and catch-up take.
+"""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from spark_jobs import contracts, tables
+from spark_jobs.decode import decode
+from spark_jobs.dedupe import Window
+from spark_jobs.speed import hot, suspects
+from spark_jobs.speed.compute import FAILURE_ROW, WORKING, Settled, rows_of, working_schema
+from spark_jobs.speed.land import LOG, RECORD_KIND, batch_row
+from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
+from spark_jobs.view import View
+
+
+class DirectWriter:
+    """The two hot tables, opened once."""
+
+    def __init__(self) -> None:
+        self._log = DeltaTable(tables.path(tables.MASTER_LOG))
+        self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+
+    def land(self, records: pa.Table, lsn: int, control: Mapping[str, object]) -> None:
+        """As `land.land`: the records and their control row, in one commit."""
+        row = batch_row(lsn, control)
+        day = pa.array([row["landed_on"][0].as_py()] * records.num_rows, pa.date32())
+        kind = pa.array([RECORD_KIND] * records.num_rows, pa.string())
+        stamped = records.append_column("landed_on", day).append_column("kind", kind)
+        _append(self._log, _in_schema([stamped, row], LOG), lsn)
+
+    def write_new(
+        self, records: pa.Table, lsn: int, views: Sequence[View], window: Window, started_at: dt.datetime
+    ) -> Outcome:
+        """As `partials_step.write_new`, for one lsn."""
+        span = hot.current_span()
+        rows = _pass(records, views, span, window)
+        outcome = outcome_of(rows)
+        counts = {lsn: records.num_rows}
+        controls = hot.control_rows(span, batch_rows(outcome, counts, views, started_at))
+        left_out = pa.array([FAILURE_ROW, *outcome.failed])
+        stored = rows.filter(pc.invert(pc.is_in(rows["view"], left_out))).drop_columns(WORKING.names)
+        _append(self._partials, _in_schema([stored, controls], stored.schema), lsn)
+        remember(outcome, counts, window)
+        return outcome
+
+
+def _pass(records: pa.Table, views: Sequence[View], span: int, window: Window) -> pa.Table:
+    """One process sees all records, so duplicates are known before the views are computed, once."""
+    decoded = decode(records, contracts.load())
+    ids = [suspects.ids_of(found) for found in decoded.facts.values()]
+    found = suspects.find(pa.concat_tables(ids), window) if ids else suspects.SUSPECT.empty_table()
+    return rows_of(decoded, list(views), span, Settled(suspects=found), working_schema(views))
+
+
+def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables(parts, promote_options="default").select(schema.names).cast(schema)
+
+
+def _append(table: DeltaTable, rows: pa.Table, lsn: int) -> None:
+    properties = CommitProperties(custom_metadata={"lsn": str(lsn)})
+    write_deltalake(table, rows, mode="append", schema_mode="merge", commit_properties=properties)

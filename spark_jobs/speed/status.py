@@ -1,0 +1,49 @@
+"""What the speed application tells about itself: its heartbeat in the ledger.
+
+counts, times, alarms -> ledger heartbeat `speed` -> `tidemark speed status`, the `speed_layer` DAG, the console.
+"""
+
+import datetime as dt
+import os
+import threading
+from typing import Any
+
+from spark_jobs.ledger.store import Store
+
+COMPONENT = "speed"
+
+
+class Status:
+    """The current state; written by whoever calls `beat`, at most a few times a second."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
+        self.views_aside: dict[str, str] = {}
+        self.beat()
+
+    def set(self, **facts: Any) -> None:
+        with self._lock:
+            self._state.update(facts)
+        self.beat()
+
+    def set_aside(self, failed: dict[str, str]) -> None:
+        """Views whose pass failed are left out until the next start, with an alarm."""
+        self.views_aside.update(failed)
+
+    def batch(self, lsn: int, records: int, counts: dict[str, int], seconds: dict[str, float]) -> None:
+        rounded = {name: round(value, 3) for name, value in seconds.items()}
+        last = {"records": records, **counts, "seconds": rounded, "at": dt.datetime.now(dt.UTC).isoformat()}
+        self.set(lsn=lsn, last_batch=last)
+
+    def last_batch_at(self) -> dt.datetime | None:
+        """When the last micro-batch was complete."""
+        last = self._state.get("last_batch")
+        return dt.datetime.fromisoformat(last["at"]) if last else None
+
+    def beat(self) -> None:
+        with self._lock:
+            aside = {f"view set aside: {view}": reason for view, reason in self.views_aside.items()}
+            payload = {**self._state, "alarms": {**self._state["alarms"], **aside}}
+        self._store.beat(COMPONENT, payload)

@@ -1,0 +1,150 @@
+"""Names, paths and column types of every table, in one place.
+
+Arrow schemas are the source; Spark's are derived from them where Spark is at hand.
+"""
+
+import pyarrow as pa
+
+from spark_jobs.settings import settings
+
+SCHEMAS = ("master", "speed", "facts", "batch", "serving", "ops")
+
+MASTER_LOG = "master.log"
+QUARANTINE = "master.quarantine"
+DUPLICATES = "master.duplicates"
+SPEED_PARTIALS = "speed.partials"
+
+INSTANT = pa.timestamp("us", tz="UTC")
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+COORDINATES: list[tuple[str, pa.DataType]] = [
+    ("lsn", pa.int64()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+]
+
+# One Kafka record as delivered, with the lsn of its micro-batch.
+RECORD = pa.schema(
+    [
+        *COORDINATES,
+        ("timestamp", INSTANT),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+
+# What stands before the fields of an event type in every facts table. `identity` is the 16-byte key of
+# de-duplication; `day` (date of occurred_at, UTC) is the partition.
+FACT = pa.schema(
+    [
+        *COORDINATES,
+        ("timestamp", INSTANT),
+        ("event_type", pa.string()),
+        ("event_id", pa.string()),
+        ("identity", pa.binary(16)),
+        ("occurred_at", INSTANT),
+        ("schema_version", pa.int32()),
+        ("deleted", pa.bool_()),
+    ]
+)
+
+# A record that no schema accepts: the record, and why.
+REJECT = pa.schema(
+    [
+        *RECORD,
+        ("event_type", pa.string()),
+        ("schema_version", pa.int32()),
+        ("reason", pa.string()),
+        ("field", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+
+# What a producer of the demo wrote down about each record that Kafka acknowledged; `reason` of rejected ones.
+PRODUCER_LEDGER = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", INSTANT),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("outcome", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+
+OFFSET_RANGE = pa.struct(
+    [("topic", pa.string()), ("partition", pa.int32()), ("from_offset", pa.int64()), ("until_offset", pa.int64())]
+)
+
+# The `batch` column of a `__batch__` row of master.log.
+BATCH = pa.struct(
+    [
+        ("epoch", pa.int64()),
+        ("ranges", pa.list_(OFFSET_RANGE)),
+        ("topic_ids", pa.map_(pa.string(), pa.string())),
+        ("records", pa.int64()),
+        ("started_at", INSTANT),
+        ("landed_at", INSTANT),
+        ("accepted_loss", pa.string()),  # a recovery after a hole: what is lost, in words; null otherwise
+    ]
+)
+
+# The `control` column of speed.partials; which fields are set depends on the row's `view`.
+CONTROL = pa.struct(
+    [
+        ("views", pa.list_(pa.string())),  # __batch__: view columns that have partials at this lsn
+        ("records", pa.int64()),
+        ("facts", pa.int64()),
+        ("rejects", pa.int64()),
+        ("duplicates", pa.int64()),
+        ("started_at", INSTANT),
+        ("finished_at", INSTANT),
+        ("topic", pa.string()),  # __reject__, __dup__
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("event_type", pa.string()),
+        ("reason", pa.string()),
+        ("field", pa.string()),
+        ("view", pa.string()),  # __reject__ of one view's expression; null when decode rejected
+        ("ids", pa.binary()),  # __ids__: identities of the micro-batch's facts, 16 bytes each
+    ]
+)
+
+BATCH_ROW = "__batch__"
+REJECT_ROW = "__reject__"
+DUPLICATE_ROW = "__dup__"
+IDS_ROW = "__ids__"
+
+
+def facts(event_type: str) -> str:
+    """The table of decoded, de-duplicated rows of one event type."""
+    return f"facts.{event_type}"
+
+
+def batch(view_id: str) -> str:
+    """The batch table of an aggregate view (keys and partial columns)."""
+    return f"batch.{view_id}"
+
+
+def batch_rows(view_id: str) -> str:
+    """The stored rows of a sequence view."""
+    return f"batch.{view_id}_rows"
+
+
+def batch_results(view_id: str) -> str:
+    """The resolved results of a sequence view."""
+    return f"batch.{view_id}_results"
+
+
+def serving(view: str) -> str:
+    return f"serving.{view}"
+
+
+def path(table: str) -> str:
+    """Where Spark's catalog keeps a table: `<warehouse>/<schema>.db/<name>`."""
+    schema, name = table.split(".")
+    return f"{settings().warehouse}/{schema}.db/{name}"

@@ -1,0 +1,152 @@
+"""Try a view on a handful of events, without Spark or Kafka: as batch, as speed, and merged at every cut.
+
+events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
+`events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
+rows). Fields that are left out come from the contract's first example.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import yaml
+
+from spark_jobs import aggregates, contracts, sequences
+from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.partials import compute
+from spark_jobs.registry import Views
+from spark_jobs.sketches import add_sketches, sketched
+from spark_jobs.view import AggregateView, SequenceView, View
+
+D = Dialect.DUCKDB
+Facts = Mapping[str, pa.Table]
+Batches = Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]
+Answer = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder of tests/views: what was logged, and what the view answers."""
+
+    view: str
+    name: str
+    batches: Batches
+    expected: Answer
+
+
+def cases(folder: Path) -> list[Case]:
+    """Every case under `folder`, as <view>/<case>."""
+    found = sorted(folder.glob("*/*/events.yaml"))
+    return [
+        Case(path.parent.parent.name, path.parent.name, _yaml(path), _yaml(path.with_name("expect.yaml")) or [])
+        for path in found
+    ]
+
+
+def _yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
+    """The facts of micro-batches first_lsn, first_lsn + 1, ...; offsets count up per topic and partition."""
+    offsets: dict[tuple[str, int], int] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for lsn, batch in enumerate(batches, first_lsn):
+        for event_type, fields in (item for event in batch for item in event.items()):
+            contract = contracts.load().of(event_type)
+            place = (contract.topic, int(fields.get("partition", 0)))
+            offsets[place] = offsets.get(place, -1) + 1
+            row = _fact(contract, fields)
+            position = {"lsn": lsn, "topic": contract.topic, "partition": place[1], "offset": offsets[place]}
+            rows.setdefault(event_type, []).append(row | position)
+    return {name: pa.Table.from_pylist(found, contracts.load().of(name).fact_schema) for name, found in rows.items()}
+
+
+def _fact(contract: contracts.Contract, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A tombstone (`deleted: true`) has its key and nothing else."""
+    deleted = bool(fields.get("deleted", False))
+    base = {} if deleted else dict(contract.examples[0])
+    row: dict[str, Any] = {**base, **fields, "deleted": deleted, "event_type": contract.event_type}
+    kinds = {field.name: field.type for field in contract.fact_schema}
+    return {name: _value(row.get(name), kind) for name, kind in kinds.items()}
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    if value is None or not pa.types.is_timestamp(kind):
+        return value
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def until(facts_: Facts, cut: int) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """Facts with lsn <= cut, and those after it."""
+    masks = {name: pa.compute.less_equal(rows["lsn"], cut) for name, rows in facts_.items()}
+    before = {name: rows.filter(masks[name]) for name, rows in facts_.items()}
+    return before, {name: rows.filter(pa.compute.invert(masks[name])) for name, rows in facts_.items()}
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A connection in which every view's DuckDB text runs."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
+    add_sketches(connection)
+    return connection
+
+
+def answer(view: View, views: Views, built: Facts, new: Facts) -> Answer:
+    """What the view serves where the batch layer has built `built` and the speed layer computed `new`; sorted."""
+    with connect() as connection:
+        rows = connection.sql(_answer(connection, view, views, built, new)).to_arrow_table().to_pylist()
+    return in_order(rows)
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
+    return sorted(rows, key=lambda row: [(value is not None, str(value)) for value in row.values()])
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, view: View, views: Views, built: Facts, new: Facts) -> str:
+    passed = compute(new, [view])
+    if passed.failed:
+        raise AssertionError(passed.failed)
+    connection.register(f"fresh_{view.id}", passed.partials[view.column])
+    there = [name for name in view.event_types if name in built]
+    for name in there:
+        connection.register(f"built_{name}", built[name])
+    facts_of = {name: f"built_{name}" for name in there}
+    if isinstance(view, SequenceView):
+        return _sequence(connection, view, facts_of)
+    lookups = {}
+    for column, lookup in view.lookups.items():
+        other = views.by_name[lookup.view]
+        assert isinstance(other, AggregateView)
+        inner = _answer(connection, other, views, built, new)
+        key, found = listed(other.keys, D), quote(lookup.column, D)
+        lookups[column] = f"(SELECT {key} AS looked_up, {found} AS found FROM ({inner}))"
+    return _aggregate(connection, view, facts_of, lookups)
+
+
+def _aggregate(
+    connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str], lookups: Mapping[str, str]
+) -> str:
+    columns = listed(view.partial_schema.names, D)
+    union = f"SELECT {columns} FROM fresh_{view.id}"
+    if facts_of:
+        made = connection.sql(aggregates.partials(view, D, aggregates.source(view, D, facts_of))).to_arrow_table()
+        made = sketched(made, [part.column for part in view.parts if part.finish == "hll"])
+        connection.register(f"batch_{view.id}", made.cast(view.partial_schema))
+        union += f" UNION ALL SELECT {columns} FROM batch_{view.id}"
+    return aggregates.final(view, D, f"({aggregates.merged(view, D, f'({union})')})", lookups)
+
+
+def _sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView, facts_of: Mapping[str, str]) -> str:
+    fresh = f"fresh_{view.id}"
+    if not facts_of:
+        return sequences.final(view, D, f"({sequences.served(view, D, None, fresh)})")
+    connection.execute(f"CREATE TABLE rows AS {sequences.rows(view, D, facts_of)}")
+    connection.execute(f"CREATE TABLE results AS {sequences.resolve(view, D, 'rows')}")
+    rows, results = sequences.stretches(view, D, "rows", "results")
+    return sequences.final(view, D, f"({sequences.served(view, D, (f'({rows})', f'({results})'), fresh)})")

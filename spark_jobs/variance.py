@@ -1,0 +1,29 @@
+"""Sample variance from exact sums: count, sum and sum of squares of integers up to 10^12 in size.
+
+parts <name>__count, <name>__sum, <name>__squares -> SQL of the variance, in either dialect.
+"""
+
+from spark_jobs.dialect import Dialect
+
+LIMIT = 10**12
+
+# 10^24 is beyond a BIGINT, and DuckDB multiplies narrow decimals within 18 digits.
+SQUARE = {
+    Dialect.DUCKDB: "CAST({x} AS HUGEINT) * CAST({x} AS HUGEINT)",
+    Dialect.SPARK: "CAST({x} AS DECIMAL(13,0)) * CAST({x} AS DECIMAL(13,0))",
+}
+
+
+def answer(name: str, wide: str) -> str:
+    """SQL of the variance; `wide` is the type of the sums.
+
+    With any q near the mean: sum((x-q)^2) = squares - q(2 sum - n q), exact; then minus (sum - n q)^2 / n.
+
+    q = round(mean) keeps the first term at least twice the second, so nothing cancels.
+    """
+    n, total, squares = (f"CAST([{name}__{part}] AS {wide})" for part in ("count", "sum", "squares"))
+    count = f"CAST([{name}__count] AS DOUBLE)"
+    q = f"CAST(round(CAST([{name}__sum] AS DOUBLE) / nullif({count}, 0)) AS {wide})"
+    shifted = f"CAST({squares} - {q} * ({total} + {total} - {n} * {q}) AS DOUBLE)"
+    rest = f"CAST({total} - {n} * {q} AS DOUBLE)"
+    return f"({shifted} - {rest} * {rest} / nullif({count}, 0)) / nullif({count} - 1, 0)"

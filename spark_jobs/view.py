@@ -1,0 +1,240 @@
+"""A view as the rest of Tidemark sees it: a declaration whose expressions are parsed and typed.
+
+declaration.py (what the author wrote) + event types -> binding.py -> AggregateView | SequenceView.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from spark_jobs.declaration import Aggregate, Lookup, Row, Sequence
+from spark_jobs.dialect import Sql
+from spark_jobs.expressions import Expression, Kind, arrow_of
+from spark_jobs.measures import Measure, Part
+from spark_jobs.shapes import ENVELOPE, EventShape, Shapes
+
+__all__ = [
+    "ENVELOPE",
+    "Aggregate",
+    "AggregateView",
+    "EventShape",
+    "Lookup",
+    "Row",
+    "Sequence",
+    "SequenceView",
+    "Shapes",
+    "View",
+]
+
+# Keys of which to_date(key) is the day of occurred_at for every fact: batch.<view> is partitioned by that day.
+_OF_ITS_DAY = re.compile(
+    r"occurred_at|to_date\(occurred_at\)|cast\(occurred_at as date\)"
+    r"|date_trunc\('(second|minute|hour|day)', ?occurred_at\)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """name and version of a view, and the names made of them."""
+
+    name: str
+    version: int
+
+    @property
+    def id(self) -> str:
+        """The file's and the tables' name: `orders_by_day`, later `orders_by_day_v2`."""
+        return self.name if self.version == 1 else f"{self.name}_v{self.version}"
+
+    @property
+    def column(self) -> str:
+        """The struct column of speed.partials."""
+        return f"{self.name}_v{self.version}"
+
+
+@dataclass(frozen=True)
+class BoundMeasure:
+    """A measure in its view; `value` is null for a plain count."""
+
+    name: str
+    measure: Measure
+    value: Expression | None
+    condition: Expression | None
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.value.kind if self.value else None
+
+    @property
+    def input(self) -> str:
+        """Column of the projected facts that holds the measured value."""
+        return f"i__{self.name}"
+
+    @property
+    def filter(self) -> str:
+        return f"w__{self.name}"
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        clause = f" FILTER (WHERE {self.filter})" if self.condition else ""
+        found = self.measure.parts(self.name, self.kind)
+        return [replace(part, make=_placed(part.make, self.input, clause)) for part in found]
+
+
+def _placed(make: Sql, value: str, clause: str) -> Sql:
+    if isinstance(make, str):
+        return make.format(x=value, f=clause)
+    return {dialect: text.format(x=value, f=clause) for dialect, text in make.items()}
+
+
+def types_of(declaration: Aggregate) -> tuple[str, ...]:
+    of = declaration.of
+    return (of,) if isinstance(of, str) else of
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateView(Identity):
+    declaration: Aggregate
+    shapes: Shapes  # of its event types only
+    keys: Mapping[str, Expression]
+    where: Expression | None
+    each: Mapping[str, Expression]
+    measures: tuple[BoundMeasure, ...]
+    tombstone: BoundMeasure | None  # over changelogs: whether the last fact of the key removed it
+
+    @property
+    def owner(self) -> str:
+        return self.declaration.owner
+
+    @property
+    def description(self) -> str:
+        return self.declaration.description
+
+    @property
+    def lookups(self) -> Mapping[str, Lookup]:
+        return self.declaration.lookups
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        return types_of(self.declaration)
+
+    @cached_property
+    def distinct_keys(self) -> dict[str, BoundMeasure]:
+        """Values of exact distinct counts: keys of the partial, not of the answer."""
+        return {f"{m.name}__value": m for m in self.measures if m.measure.joins_key}
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """All stored columns beside the keys, shared ones once."""
+        return list({part.column: part for measure in self.stored for part in measure.parts}.values())
+
+    @property
+    def stored(self) -> tuple[BoundMeasure, ...]:
+        return (*self.measures, self.tombstone) if self.tombstone else self.measures
+
+    @property
+    def is_changelog(self) -> bool:
+        return all(shape.compacted for shape in self.shapes.values())
+
+    @cached_property
+    def expressions(self) -> list[Expression]:
+        measured = [e for m in self.stored for e in (m.value, m.condition)]
+        return [e for e in (*self.keys.values(), *self.each.values(), self.where, *measured) if e]
+
+    @cached_property
+    def used_columns(self) -> frozenset[str]:
+        """The columns of facts that any expression uses, with what rejects and the order of events need."""
+        used = frozenset[str]().union(*(expression.columns for expression in self.expressions))
+        return (used | {"event_type", "occurred_at"}) - self.each.keys()
+
+    @cached_property
+    def field_kinds(self) -> dict[str, Kind]:
+        return {name: kind for shape in self.shapes.values() for name, kind in shape.fields.items()}
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """Keys of the partial, those of exact distinct counts last."""
+        keys = [(name, arrow_of(key.kind)) for name, key in self.keys.items()]
+        extra = [(name, arrow_of(m.value.kind)) for name, m in self.distinct_keys.items() if m.value]
+        return pa.schema([*keys, *extra])
+
+    @cached_property
+    def partial_schema(self) -> pa.Schema:
+        return pa.schema([*self.key_schema, *((part.column, part.arrow) for part in self.parts)])
+
+    @cached_property
+    def bucket(self) -> str | None:
+        """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
+        texts = {name: key.text.strip().lower() for name, key in self.keys.items()}
+        return next((name for name, text in texts.items() if _OF_ITS_DAY.fullmatch(text)), None)
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One row kind of a sequence; reach in microseconds, None where unbounded."""
+
+    kind: str
+    declaration: Row
+    shape: EventShape
+    key: Expression
+    ts: Expression
+    where: Expression | None
+    columns: Mapping[str, Expression]
+    reach: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceView(Identity):
+    declaration: Sequence
+    shapes: Shapes  # of its event types only
+    rows: tuple[BoundRow, ...]
+    hide: Expression | None
+
+    @property
+    def owner(self) -> str:
+        return self.declaration.owner
+
+    @property
+    def description(self) -> str:
+        return self.declaration.description
+
+    @property
+    def bucket(self) -> None:
+        return None
+
+    @property
+    def key(self) -> str:
+        return self.declaration.key
+
+    @property
+    def results(self) -> Mapping[str, Kind]:
+        return self.declaration.results if self.declaration.resolve else self.columns
+
+    @cached_property
+    def event_types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row.declaration.of for row in self.rows))
+
+    @cached_property
+    def columns(self) -> dict[str, Kind]:
+        """The projected columns of all row kinds; null in the kinds that lack them."""
+        return {name: column.kind for row in self.rows for name, column in row.columns.items()}
+
+    @cached_property
+    def row_kinds(self) -> dict[str, Kind]:
+        """The stored row: key, ts (microseconds), kind, tie (the source position), and the columns."""
+        return {"key": self.rows[0].key.kind, "ts": "BIGINT", "kind": "STRING", "tie": "STRING", **self.columns}
+
+    @cached_property
+    def result_kinds(self) -> dict[str, Kind]:
+        """The stored result; instants are BIGINT microseconds."""
+        stored = {name: "BIGINT" if kind == "TIMESTAMP" else kind for name, kind in self.results.items()}
+        return {"key": self.rows[0].key.kind, "opened_at": "BIGINT", "closes_at": "BIGINT", **stored}
+
+    @cached_property
+    def partial_schema(self) -> pa.Schema:
+        return pa.schema([(name, arrow_of(kind)) for name, kind in self.row_kinds.items()])
+
+
+View = AggregateView | SequenceView

@@ -1,0 +1,13 @@
+from spark_jobs.measures import Count
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    of=("flight_departed", "flight_cancelled"),
+    by={"origin": "origin", "hour": "date_trunc('HOUR', occurred_at)"},
+    measures={
+        "departures": Count(where="event_type = 'flight_departed'"),
+        "cancellations": Count(where="event_type = 'flight_cancelled'"),
+    },
+    owner="transport",
+    description="Departures per airport and hour of leaving; cancelled flights count in their scheduled hour.",
+)

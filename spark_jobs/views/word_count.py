@@ -1,0 +1,12 @@
+from spark_jobs.measures import Count
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    of="sentence_posted",
+    each={"word": "split(lower(text), '[^a-z0-9]+')"},
+    where="word <> ''",
+    by={"word": "word"},
+    measures={"occurrences": Count()},
+    owner="web",
+    description="How often each word occurs in all sentences; a word is a run of a-z and 0-9, case folded.",
+)

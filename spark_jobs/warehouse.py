@@ -1,0 +1,58 @@
+"""Read the platform's Delta tables without a JVM: each as a relation of a DuckDB connection.
+
+table name, version -> delta-rs -> Arrow dataset -> DuckDB. Readers only: every table has its one writer elsewhere.
+"""
+
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from spark_jobs import tables
+from spark_jobs.settings import settings
+
+Table = str | tuple[str, int | None]
+"""A table's name, alone (its newest version) or with a version."""
+
+
+class NoTable(LookupError):
+    """A table that was never written, or a version of it that is gone."""
+
+
+def exists(table: str) -> bool:
+    return bool(DeltaTable.is_deltatable(tables.path(table)))
+
+
+def version(table: str) -> int:
+    """The newest version of a table. Raises NoTable."""
+    if not exists(table):
+        raise NoTable(f"{table} does not exist yet under {tables.path(table)}")
+    return int(DeltaTable(tables.path(table)).version())
+
+
+def dataset(table: Table) -> ds.Dataset:
+    """One consistent snapshot of a table. Raises NoTable."""
+    name, version = (table, None) if isinstance(table, str) else table
+    if not exists(name):
+        raise NoTable(f"{name} does not exist yet under {tables.path(name)}")
+    try:
+        return DeltaTable(tables.path(name), version=version).to_pyarrow_dataset()
+    except Exception as error:  # delta-rs raises a class of its own per cause
+        raise NoTable(f"{name} at version {version} cannot be read: {error}") from error
+
+
+def connect(relations: Mapping[str, Table | pa.Table | ds.Dataset], threads: int = 2) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with one relation per name; instants are in UTC. Raises NoTable."""
+    con = duckdb.connect()
+    con.execute(f"SET TimeZone = 'UTC'; SET threads = {int(threads)}; SET preserve_insertion_order = false")
+    con.execute(f"SET temp_directory = {literal(str(settings().tmp_dir / 'duckdb'))}")
+    for name, source in relations.items():
+        con.register(name, source if isinstance(source, pa.Table | ds.Dataset) else dataset(source))
+    return con
+
+
+def literal(value: str) -> str:
+    """A DuckDB string literal."""
+    return "'" + value.replace("'", "''") + "'"
