@@ -1,0 +1,36 @@
+"""
+Rebuilds the batch layer and publishes it: plan -> build -> audit -> publish.
+
+**When.** Daily at 00:00 UTC, for the day that has just ended (the partition key). By hand: *Trigger*, without a key for
+everything new up to the cut, or with a key `YYYY-MM-DD` to rebuild that day. Past days: *Trigger -> Backfill*.
+Whatever started a run, the cut is chosen by `plan` and kept in the ledger; retries reuse it.
+
+**When it is red.** Readers keep the last publication; the speed layer goes on and answers stay exact.
+
+| red task | what to do |
+|---|---|
+| `plan` | read its last lines; *up for reschedule* is no fault: another run is at work |
+| `build` | clear it: it resumes at the same cut. Red again: `./tidemark batch status` and the log |
+| `audit` | *Details -> Data Docs* shows what failed, with rows. Mend the cause, then trigger a new run |
+| `publish` | clear it: an unfinished publication is rolled forward |
+
+Runbook: `docs/runbooks/backfill.md`.
+"""
+
+from airflow.sdk import DAG, CronPartitionTimetable, chain
+from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep
+from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
+
+EVERY_DAY = CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%d")
+
+with DAG(
+    "batch_layer",
+    schedule=EVERY_DAY,
+    **dag_arguments(Owner.PLATFORM, [Tag.BATCH, Tag.PUBLISHES], __doc__, retries=2),
+):
+    chain(
+        BatchStep(task_id="plan", step="plan"),
+        BatchStep(task_id="build", step="build"),
+        AuditStep(task_id="audit", step="audit"),
+        PublishStep(task_id="publish", pool=PUBLISHING_POOL),
+    )

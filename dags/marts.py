@@ -1,0 +1,29 @@
+"""
+Builds the dbt marts over a pin of the newest publication: pin -> build -> docs.
+
+**When.** After each publication (the asset `publication`; the partition key is the run that published). By hand:
+*Trigger*, without a key.
+
+**When it is red.** The marts keep the rows of the last run; `serving.*` is not touched.
+
+| red task | what to do |
+|---|---|
+| `pin` | is the Thrift server up? `./tidemark status`, `./tidemark logs thrift` |
+| `build` | the log names the model or the test; `./tidemark dbt build --select <model>+` repeats that part by hand |
+| `docs` | only the documentation is old; clear the task |
+"""
+
+from airflow.sdk import DAG, PartitionedAssetTimetable, chain
+from tidemark_airflow.operators import PinnedStep
+from tidemark_airflow.policy import PUBLICATION, Owner, Tag, dag_arguments
+
+with DAG(
+    "marts",
+    schedule=PartitionedAssetTimetable(assets=PUBLICATION),
+    **dag_arguments(Owner.ANALYTICS, [Tag.MODELS], __doc__, retries=2),
+):
+    chain(
+        PinnedStep(task_id="pin", arguments=("pin", "create", "--days", "7")),
+        PinnedStep(task_id="build", arguments=("dbt", "build", "--pin")),
+        PinnedStep(task_id="docs", arguments=("dbt", "docs", "--pin")),
+    )

@@ -1,0 +1,33 @@
+"""The way from a task to the Data Docs, which the plugin in infra/airflow/plugins serves."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+from airflow.sdk import BaseOperatorLink
+
+DATA_DOCS = "/tidemark/docs/"
+# The command names a page by its file; only what cannot leave the folder is taken over.
+PAGE = re.compile(r"file://\S*/data_docs/((?!\S*\.\.)[\w./%+-]+\.html)\b")
+
+
+def page_named_in(line: str) -> str | None:
+    """The page of the Data Docs that a line of output names, relative to their folder."""
+    found = PAGE.search(line)
+    return found[1] if found else None
+
+
+def data_docs_url(page: str = "") -> str:
+    """A page's address on this Airflow; a path only when Airflow does not know its own address."""
+    base = conf.get("api", "base_url", fallback="") or ""
+    return (base.rstrip("/") if urlsplit(base).netloc else "") + DATA_DOCS + page
+
+
+class DataDocsLink(BaseOperatorLink):
+    """On the task of an audit; asked for when the task has ended."""
+
+    name = "Data Docs"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        return data_docs_url(operator.page)

@@ -1,0 +1,128 @@
+"""The `tidemark` command as Airflow tasks.
+
+DAG run -> argument list -> command.py -> exit code -> green, red, red for good, or later. Arguments are literals of
+the DAG file, the sanitised run id and a validated day; no field is a template.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+
+from tidemark_airflow import command
+from tidemark_airflow.links import DataDocsLink, data_docs_url, page_named_in
+from tidemark_airflow.policy import PUBLICATION
+from tidemark_airflow.run_id import day_of, pin_of, run_id_of
+
+TRY_LATER_DELAY = timedelta(seconds=20)
+
+
+class TidemarkOperator(BaseOperator):
+    """Runs `tidemark <arguments>`; its lines are the task's log, its exit code the task's state.
+
+    Exit code 75 (another run is at work) frees the slot and comes back later without using up a try. `remedies` names
+    the command to run after a certain exit code; the task is red all the same.
+    """
+
+    ui_color = "#d7ecef"
+
+    def __init__(
+        self, *, arguments: Sequence[str], remedies: Mapping[int, Sequence[str]] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.arguments = tuple(arguments)
+        self.remedies = dict(remedies or {})
+        self._process: Any = None
+
+    def execute(self, context: Context) -> None:
+        code = self._run(self.arguments_of(context))
+        if code in self.remedies:
+            self._run(self.remedies[code])
+        self.conclude(code, context)
+
+    def arguments_of(self, context: Context) -> list[str]:
+        return list(self.arguments)
+
+    def conclude(self, code: int, context: Context) -> None:
+        """Turn the exit code into the task's state."""
+        if code == command.TRY_LATER:
+            raise AirflowRescheduleException(datetime.now(UTC) + TRY_LATER_DELAY)
+        if code != 0:
+            raise AirflowException(f"tidemark ended with exit code {code}; the lines above say why")
+
+    def hear(self, line: str) -> None:
+        """One line of the command's output."""
+        self.log.info("%s", line)
+
+    def on_kill(self) -> None:
+        if self._process is not None:
+            command.stop(self._process)
+
+    def _run(self, arguments: Sequence[str]) -> int:
+        self.log.info("$ tidemark %s", " ".join(arguments))
+        try:
+            self._process = command.start(arguments)
+        except FileNotFoundError as error:
+            raise AirflowFailException(f"no command at {command.command_path()}: set TIDEMARK_COMMAND") from error
+        try:
+            return command.follow(self._process, self.hear)
+        finally:
+            command.stop(self._process)
+            self._process = None
+
+
+class BatchStep(TidemarkOperator):
+    """One step of a batch run, `tidemark batch <step> --run-id R`; a plan is given the partition's day, if any."""
+
+    def __init__(self, *, step: str, **kwargs: Any) -> None:
+        super().__init__(arguments=("batch", step), **kwargs)
+
+    def arguments_of(self, context: Context) -> list[str]:
+        dag_run = context["dag_run"]
+        arguments = [*self.arguments, "--run-id", run_id_of(dag_run.run_id)]
+        day = day_of(dag_run.partition_key) if self.arguments[-1] == "plan" else None
+        return [*arguments, "--day", day] if day else arguments
+
+
+class AuditStep(BatchStep):
+    """The gate. A failed expectation is red without retry, because the same data would fail again."""
+
+    operator_extra_links = (DataDocsLink(),)
+    page = ""  # what the audit says is worth reading: the page of the suite that failed, or the index
+
+    def hear(self, line: str) -> None:
+        super().hear(line)
+        self.page = page_named_in(line) or self.page
+
+    def conclude(self, code: int, context: Context) -> None:
+        docs = data_docs_url(self.page)
+        self.log.info("Data Docs: %s", docs)
+        if code == command.AUDIT_FAILED:
+            raise AirflowFailException(
+                f"the audit failed, nothing was published, readers keep the last publication: {docs}"
+            )
+        super().conclude(code, context)
+
+
+class PublishStep(BatchStep):
+    """Publishes, and says so with an asset event whose partition is the run id.
+
+    The key is set here because Airflow starts a consumer either for events with a key or for events without one;
+    with a key of our own, a run by hand, a schedule and a backfill all start `marts`.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(step="publish", outlets=[PUBLICATION], **kwargs)
+
+    def conclude(self, code: int, context: Context) -> None:
+        super().conclude(code, context)
+        context["outlet_events"][PUBLICATION].add_partitions(run_id_of(context["dag_run"].run_id))
+
+
+class PinnedStep(TidemarkOperator):
+    """A step over a pin: the pin's name, derived from the DAG run, is the last argument."""
+
+    def arguments_of(self, context: Context) -> list[str]:
+        return [*self.arguments, pin_of(context["dag_run"].run_id)]

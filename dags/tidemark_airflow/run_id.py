@@ -1,0 +1,30 @@
+"""From an Airflow DAG run to the words that `tidemark` is given: a run id and a day."""
+
+import hashlib
+import re
+from datetime import date
+
+READABLE_LENGTH = 26
+
+
+def run_id_of(dag_run_id: str) -> str:
+    """Lower-case letters, digits and dashes, the same for every try, with a hash so that no two runs meet.
+
+    `scheduled__2026-01-02T00:00:00+00:00` -> `scheduled-2026-01-02t00-00-98c4e54c`
+    """
+    readable = re.sub(r"[^a-z0-9]+", "-", dag_run_id.lower()).strip("-")[:READABLE_LENGTH].strip("-")
+    return f"{readable}-{hashlib.sha256(dag_run_id.encode()).hexdigest()[:8]}"
+
+
+def day_of(partition_key: str | None) -> str | None:
+    """The day of a partition, exactly as YYYY-MM-DD; ValueError for anything else. None: a run without a key."""
+    if partition_key is None:
+        return None
+    if date.fromisoformat(partition_key).isoformat() != partition_key:
+        raise ValueError(f"partition key {partition_key!r} is not a day: write it as YYYY-MM-DD")
+    return partition_key
+
+
+def pin_of(dag_run_id: str) -> str:
+    """The pin of a run of `marts`, for the schema `pin_dbt_0e6c2b7d`; the same for every try."""
+    return f"dbt_{hashlib.sha256(dag_run_id.encode()).hexdigest()[:8]}"
