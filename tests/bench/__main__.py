@@ -1,0 +1,65 @@
+"""`make bench`: DRAIN, FRESH and SERVE on the real platform, as a table and as JSON.
+
+Nothing is asserted about time: a run counts only where its answers equal the oracle, and then says what it took.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.settings import ROOT
+from tests.bench.drain import drain
+from tests.bench.fresh import fresh
+from tests.bench.serve import serve
+
+RESULTS = ROOT / "build/bench"
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(["drain", "fresh", "serve"]))
+@click.option("--events", default=4_000_000, show_default=True, help="DRAIN: the backlog.")
+@click.option("--rounds", default=2, show_default=True, help="DRAIN: turns of each peer.")
+@click.option("--probes", default=100, show_default=True, help="FRESH: probes per rate.")
+@click.option("--repeats", default=50, show_default=True, help="SERVE: times each query is asked.")
+def main(names: tuple[str, ...], events: int, rounds: int, probes: int, repeats: int) -> None:
+    """Run the named benchmarks, or all."""
+    console = Console()
+
+    def say(line: str) -> None:
+        console.print(line, style="dim", highlight=False)
+
+    every: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "drain": lambda: drain(events, rounds, say),
+        "fresh": lambda: fresh((1_000, 10_000), probes, say),
+        "serve": lambda: serve(repeats, say),
+    }
+    for name in names or every:
+        rows = every[name]()
+        _show(console, name, rows)
+        _keep(name, rows)
+
+
+def _show(console: Console, name: str, rows: list[dict[str, Any]]) -> None:
+    table = Table(*rows[0], title=name.upper())
+    for row in rows:
+        table.add_row(*(f"{value:,.3f}" if isinstance(value, float) else str(value) for value in row.values()))
+    console.print(table)
+
+
+def _keep(name: str, rows: list[dict[str, Any]]) -> None:
+    now = datetime.now(UTC)
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    file = RESULTS / f"{name}-{now:%Y%m%dT%H%M%S}.json"
+    file.write_text(json.dumps({"at": now.isoformat(), **machine, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""FRESH: from a record's sending until the merged SQL view shows it, at a paced rate.
+
+A probe is one order with a store of its own, sent beside the generator; it is seen when a point query finds it.
+"""
+
+import json
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+
+import numpy as np
+from kafka import KafkaProducer
+
+from spark_jobs.settings import ROOT
+from tests.bench.stand import Stand, stand
+from tests.platform import await_true
+
+Row = dict[str, object]
+FIRST_STORE = 1_000_000
+PATIENCE = 60
+
+
+def fresh(rates: tuple[int, ...], probes: int, say: Callable[[str], None]) -> list[Row]:
+    """A row per rate: p50, p95, p99 in seconds."""
+    rows: list[Row] = []
+    with stand("broker", "metastore", "thrift", "speed") as place:
+        place.tidemark("generate", "--events", "100000", "--seed", "2")  # warms every part
+        for number, rate in enumerate(rates):
+            found = _under_load(place, rate, probes, FIRST_STORE * (number + 1))
+            p50, p95, p99 = (float(np.percentile(found, q)) for q in (50, 95, 99))
+            rows.append({"rate": rate, "probes": probes, "p50": p50, "p95": p95, "p99": p99})
+            say(f"{rate:,}/s: p50 {p50:.2f} s, p95 {p95:.2f} s, p99 {p99:.2f} s")
+        place.tidemark("verify", timeout=1800)
+    return rows
+
+
+def _under_load(place: Stand, rate: int, probes: int, first_store: int) -> list[float]:
+    command = [ROOT / "tidemark", "generate", "--rate", str(rate), "--seed", str(rate)]
+    with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL) as generator:
+        try:
+            _probe(place, range(first_store - 5, first_store))  # the first queries compile
+            return _probe(place, range(first_store, first_store + probes))
+        finally:
+            generator.terminate()
+
+
+def _probe(place: Stand, stores: range) -> list[float]:
+    from pyhive import hive
+
+    example = json.loads((ROOT / "schemas/events/order_placed.v1.json").read_text())["examples"][0]
+    producer = KafkaProducer(bootstrap_servers=place.settings.kafka)
+    seen: list[float] = []
+    with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
+        cursor = connection.cursor()
+        for store in stores:
+            order = {**example, "event_id": str(uuid.uuid4()), "store_id": store, "order_id": f"probe-{store}"}
+            sent = time.perf_counter()
+            producer.send("order_placed", json.dumps(order).encode(), order["order_id"].encode()).get(30)
+
+            def answered(store: int = store) -> bool:
+                cursor.execute(f"SELECT orders FROM serving.orders_by_day WHERE store_id = {store}")
+                return bool(cursor.fetchall())
+
+            await_true(answered, PATIENCE, f"probe {store} was never seen")
+            seen.append(time.perf_counter() - sent)
+    producer.close()
+    return seen

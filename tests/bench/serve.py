@@ -1,0 +1,91 @@
+"""SERVE: how long readers wait, over Thrift and with Polars on the same tables; `select 1` is the floor.
+
+After one publication, with speed partials past the cut, as on any working day.
+"""
+
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from tests.bench.stand import Stand, lag, stand
+from tests.platform import await_true
+
+Row = dict[str, object]
+QUERIES = {
+    "select 1": "SELECT 1",
+    "point": "SELECT * FROM serving.orders_by_day WHERE store_id = 3 AND day = DATE '{day}'",
+    "range": "SELECT day, sum(orders) FROM serving.orders_by_day WHERE day >= DATE '{day}' GROUP BY day",
+    "top-N": "SELECT word, occurrences FROM serving.word_count ORDER BY occurrences DESC, word LIMIT 10",
+}
+STEPS = ("plan", "build", "audit", "publish")
+
+
+def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
+    """A row per query: p50 and p95 in seconds, and the ratio of p50 to that of `select 1`."""
+    with stand("broker", "metastore", "thrift", "speed") as place:
+        place.tidemark("generate", "--events", "300000", "--seed", "3")
+        _settle(place)
+        for step in STEPS:
+            place.tidemark("batch", step, "--run-id", "bench")
+        place.tidemark("generate", "--events", "50000", "--seed", "4")
+        _settle(place)
+        rows = _measure(place, repeats)
+    for row in rows:
+        say(f"{row['query']}: p50 {row['p50']:.3f} s, {row['of_floor']:.1f} x select 1")
+    return rows
+
+
+def _settle(place: Stand) -> None:
+    """Nothing is left to read: what was sent is in the merged answer."""
+    time.sleep(2 * place.settings.heartbeat_seconds)  # a heartbeat from after the last record
+    await_true(lambda: lag(place) == 0, 600, "the speed layer does not catch up")
+
+
+def _measure(place: Stand, repeats: int) -> list[Row]:
+    [(day,)] = place.sql("SELECT max(day) FROM serving.orders_by_day")
+    asked = {name: _timed(place, query.format(day=day), repeats) for name, query in QUERIES.items()}
+    cut = json.loads(place.tidemark("views", "--format", "json"))[0]["cut"]
+    asked["point by Polars"] = [_polars(place, day, cut) for _ in range(repeats)]
+    floor = float(np.median(asked["select 1"]))
+    return [
+        {
+            "query": name,
+            "p50": float(np.median(seconds)),
+            "p95": float(np.percentile(seconds, 95)),
+            "of_floor": float(np.median(seconds)) / floor,
+        }
+        for name, seconds in asked.items()
+    ]
+
+
+def _timed(place: Stand, query: str, repeats: int) -> list[float]:
+    from pyhive import hive
+
+    seconds = []
+    with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
+        cursor = connection.cursor()
+        for _ in range(repeats + 10):
+            begun = time.perf_counter()
+            cursor.execute(query)
+            cursor.fetchall()
+            seconds.append(time.perf_counter() - begun)
+    return seconds[10:]
+
+
+def _polars(place: Stand, day: str, cut: int) -> float:
+    """The same merged point answer from the files: batch part plus the partials past the cut."""
+    begun = time.perf_counter()
+    key = (pl.col("store_id") == 3) & (pl.col("day") == pl.lit(day).cast(pl.Date))
+    column = "orders_by_day_v1"
+    speed = (
+        pl.scan_delta(place.delta("speed.partials"))
+        .filter((pl.col("view") == column) & (pl.col("lsn") > cut))
+        .select(pl.col(column).struct.field("store_id", "day", "orders"))
+        .filter(key)
+    )
+    batch = pl.scan_delta(place.delta("batch.orders_by_day")).select("store_id", "day", "orders").filter(key)
+    pl.concat([batch, speed]).group_by("store_id", "day").agg(pl.col("orders").sum()).collect()
+    return time.perf_counter() - begun

@@ -1,0 +1,51 @@
+"""The DAG tests run in Airflow's environment: `.venv-airflow/bin/python -m pytest -c tests/dags/pytest.ini tests/dags`.
+
+A home of their own is made before Airflow is imported, because Airflow reads its configuration then. In any other
+environment nothing of this folder is collected; `make test` calls both.
+"""
+
+import atexit
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DAGS = ROOT / "dags"
+
+if importlib.util.find_spec("airflow") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+home = tempfile.mkdtemp(prefix="tidemark-dag-tests-")
+atexit.register(shutil.rmtree, home, ignore_errors=True)
+os.environ |= {
+    "AIRFLOW_HOME": home,
+    "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "infra/airflow/plugins"),
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "reader:viewer",
+    "AIRFLOW__API_AUTH__JWT_SECRET": "for the tests of this folder only; " * 2,
+    "TIDEMARK_HOME": f"{home}/tidemark",
+}
+for name in ("AIRFLOW_CONFIG", "TIDEMARK_COMMAND"):
+    os.environ.pop(name, None)
+sys.path[:0] = [str(DAGS), str(ROOT / "infra/airflow/plugins")]
+
+
+@pytest.fixture
+def tidemark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Puts a shell script in the place of the command; it sees the arguments as $@ and works in a temporary folder."""
+
+    def put(script: str) -> Path:
+        path = tmp_path / "tidemark"
+        path.write_text(f"#!/usr/bin/env bash\ncd {tmp_path}\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("TIDEMARK_COMMAND", str(path))
+        return tmp_path
+
+    return put

@@ -1,0 +1,207 @@
+"""The `tidemark` command as a task: what it is given, what its exit code means, how it ends."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+from tidemark_airflow import command
+from tidemark_airflow.operators import AuditStep, BatchStep, PinnedStep, PublishStep, TidemarkOperator
+from tidemark_airflow.policy import PUBLICATION
+from tidemark_airflow.run_id import day_of, pin_of, run_id_of
+
+Put = Callable[[str], Path]
+RECORD = 'printf "%s\\n" "$@" > given'
+
+
+class Events(dict[Any, SimpleNamespace]):
+    """Outlet events of one task: asset -> the partitions that it named."""
+
+    def __missing__(self, asset: Any) -> SimpleNamespace:
+        self[asset] = SimpleNamespace(partitions=[])
+        self[asset].add_partitions = self[asset].partitions.append
+        return self[asset]
+
+
+def context(run_id: str = "manual__1", key: str | None = None) -> Any:
+    return {"dag_run": SimpleNamespace(run_id=run_id, partition_key=key), "outlet_events": Events()}
+
+
+def words(folder: Path) -> list[str]:
+    return (folder / "given").read_text().splitlines()
+
+
+def test_plan_is_given_the_run_and_the_day(tidemark: Put) -> None:
+    folder = tidemark(RECORD)
+    BatchStep(task_id="plan", step="plan").execute(context("backfill__2013-01-01", "2013-01-01"))
+    assert words(folder) == ["batch", "plan", "--run-id", run_id_of("backfill__2013-01-01"), "--day", "2013-01-01"]
+
+
+def test_a_run_without_a_key_names_no_day(tidemark: Put) -> None:
+    folder = tidemark(RECORD)
+    BatchStep(task_id="plan", step="plan").execute(context())
+    assert "--day" not in words(folder)
+
+
+def test_only_the_plan_is_given_the_day(tidemark: Put) -> None:
+    folder = tidemark(RECORD)
+    BatchStep(task_id="build", step="build").execute(context(key="2013-01-01"))
+    assert words(folder) == ["batch", "build", "--run-id", run_id_of("manual__1")]
+
+
+@pytest.mark.parametrize("key", ["2013-1-1", "20130101", "2013-W01-1", "2013-02-30", "x; rm -rf /", "--help", ""])
+def test_a_key_that_is_no_day_is_refused_before_anything_runs(tidemark: Put, key: str) -> None:
+    folder = tidemark(RECORD)
+    with pytest.raises(ValueError):
+        BatchStep(task_id="plan", step="plan").execute(context(key=key))
+    assert not (folder / "given").exists()
+
+
+def test_run_ids_are_plain_stable_and_never_meet() -> None:
+    hostile = ["a/b", "a b", "A/B", "a;b", "$(a)", "--a", "é", "", "x" * 300, "x" * 301]
+    made = [run_id_of(name) for name in hostile]
+    assert made == [run_id_of(name) for name in hostile]
+    assert len(set(made)) == len(hostile)
+    assert run_id_of("scheduled__2026-01-02T00:00:00+00:00").startswith("scheduled-2026-01-02t00-00-")
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") and len(name) < 48 for name in made)
+
+
+def test_the_day_is_passed_on_as_it_was_written() -> None:
+    assert (day_of("2024-02-29"), day_of(None)) == ("2024-02-29", None)
+
+
+def test_a_pin_is_named_after_its_run(tidemark: Put) -> None:
+    folder = tidemark(RECORD)
+    PinnedStep(task_id="build", arguments=("dbt", "build", "--pin")).execute(context("asset_triggered__2"))
+    assert words(folder) == ["dbt", "build", "--pin", pin_of("asset_triggered__2")]
+
+
+def test_exit_code_75_comes_back_later_without_using_up_a_try(tidemark: Put) -> None:
+    tidemark("exit 75")
+    with pytest.raises(AirflowRescheduleException) as later:
+        BatchStep(task_id="plan", step="plan").execute(context())
+    assert timedelta(0) < later.value.reschedule_date - datetime.now(UTC) < timedelta(minutes=1)
+
+
+def test_a_failed_audit_is_red_at_once_and_links_the_page_that_says_why(tidemark: Put) -> None:
+    page = "validations/facts/order_placed/r-1/20260101T000000.0Z/5f.html"
+    tidemark(f'echo "Data Docs: file:///some/where/data_docs/{page}" >&2; exit 3')
+    audit = AuditStep(task_id="audit", step="audit")
+    with pytest.raises(AirflowFailException, match=f"/tidemark/docs/{page}"):
+        audit.execute(context())
+    (link,) = AuditStep.operator_extra_links
+    assert (link.name, link.get_link(audit, ti_key=None)) == ("Data Docs", f"/tidemark/docs/{page}")
+
+
+@pytest.mark.parametrize("said", ["", "file:///x/data_docs/../../secrets.html", "file:///x/data_docs/a?b=.html"])
+def test_without_a_page_the_link_leads_to_the_index(tidemark: Put, said: str) -> None:
+    tidemark(f"echo '{said}'; exit 3")
+    audit = AuditStep(task_id="audit", step="audit")
+    with pytest.raises(AirflowFailException, match=r"/tidemark/docs/$"):
+        audit.execute(context())
+    assert AuditStep.operator_extra_links[0].get_link(audit, ti_key=None) == "/tidemark/docs/"
+
+
+@pytest.mark.parametrize("code", [1, 2, 137])
+def test_any_other_code_is_red_and_tried_again(tidemark: Put, code: int) -> None:
+    tidemark(f"exit {code}")
+    with pytest.raises(AirflowException, match=f"exit code {code}") as failure:
+        AuditStep(task_id="audit", step="audit").execute(context())
+    assert not isinstance(failure.value, AirflowFailException | AirflowRescheduleException)
+
+
+def test_a_publication_is_announced_under_its_run_with_or_without_a_day(tidemark: Put) -> None:
+    tidemark("exit 0")
+    for given in (context("r1"), context("r1", "2013-01-01")):
+        PublishStep(task_id="publish").execute(given)
+        assert given["outlet_events"][PUBLICATION].partitions == [run_id_of("r1")]
+
+
+def test_nothing_is_announced_when_publishing_failed(tidemark: Put) -> None:
+    tidemark("exit 1")
+    given = context()
+    with pytest.raises(AirflowException):
+        PublishStep(task_id="publish").execute(given)
+    assert given["outlet_events"] == {}
+
+
+def test_a_remedy_runs_and_the_task_is_red_all_the_same(tidemark: Put) -> None:
+    folder = tidemark('echo "$@" >> calls; [ "$1" = restart ] || exit 4')
+    watch = TidemarkOperator(task_id="watch", arguments=("speed", "status"), remedies={4: ("restart", "speed")})
+    with pytest.raises(AirflowException, match="exit code 4"):
+        watch.execute(context())
+    assert (folder / "calls").read_text().splitlines() == ["speed status", "restart speed"]
+
+
+def test_a_missing_command_says_which_setting_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_COMMAND", str(tmp_path / "nowhere"))
+    with pytest.raises(AirflowFailException, match="TIDEMARK_COMMAND"):
+        TidemarkOperator(task_id="watch", arguments=("speed",)).execute(context())
+
+
+def test_lines_arrive_while_the_command_runs(tidemark: Put) -> None:
+    folder = tidemark(
+        "echo first; echo error >&2; for i in {1..200}; do [ -e go ] && break; sleep 0.05; done; [ -e go ] && echo last"
+    )
+    seen: list[str] = []
+
+    def sink(line: str) -> None:
+        seen.append(line)
+        if len(seen) == 2:
+            (folder / "go").touch()
+
+    assert command.follow(command.start([]), sink) == 0
+    assert seen == ["first", "error", "last"]
+
+
+def test_the_command_sees_nothing_of_airflow(tidemark: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API_AUTH__JWT_SECRET", "secret")
+    monkeypatch.setenv("TIDEMARK_HOME", "/somewhere")
+    seen: list[str] = []
+    tidemark("env")
+    command.follow(command.start([]), seen.append)
+    assert "TIDEMARK_HOME=/somewhere" in seen
+    assert not [line for line in seen if "secret" in line or "AIRFLOW" in line]
+
+
+def test_killing_the_task_ends_all_that_the_command_started(tidemark: Put) -> None:
+    stubborn = 'trap "" TERM\n(for i in {1..300}; do sleep 0.1; done) & echo $! > child.tmp\nmv child.tmp child\nwait'
+    folder = tidemark(stubborn)
+    task = TidemarkOperator(task_id="build", arguments=("batch",))
+    failed: list[BaseException] = []
+    run = lambda: _catch(lambda: task.execute.__wrapped__(task, context()), failed)  # noqa: E731
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    _until((folder / "child").exists)
+    task.on_kill()
+    thread.join(10)
+    assert not thread.is_alive() and len(failed) == 1
+    _until(lambda: not _lives(int((folder / "child").read_text())))
+
+
+def _catch(call: Callable[[], None], into: list[BaseException]) -> None:
+    try:
+        call()
+    except Exception as error:
+        into.append(error)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z" if Path("/proc").exists() else True
+
+
+def _until(holds: Callable[[], object], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

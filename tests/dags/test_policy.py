@@ -1,0 +1,137 @@
+"""What holds for every DAG: it is there, says whose it is and what to do, and never builds a shell string."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+from conftest import DAGS, ROOT
+from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, Owner, Tag
+
+EXPECTED = {
+    "batch_layer": ["plan", "build", "audit", "publish"],
+    "marts": ["pin", "build", "docs"],
+    "speed_layer": ["watch"],
+}
+FILES = sorted(DAGS.rglob("*.py"))
+# What a DAG file costs at each parse, beyond Airflow itself: our few modules and the standard library's.
+IMPORTS_ALLOWED = 40
+NEVER_IMPORTED = ("pyspark", "spark_jobs", "delta", "great_expectations", "pandas", "numpy", "pyarrow", "duckdb")
+
+
+@pytest.fixture(scope="module")
+def bag() -> DagBag:
+    return DagBag(DAGS)
+
+
+@pytest.fixture(params=EXPECTED)
+def dag(request: pytest.FixtureRequest, bag: DagBag) -> DAG:
+    return bag.dags[request.param]
+
+
+def test_exactly_the_expected_dags_and_tasks_are_found(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert {dag_id: list(dag.task_ids) for dag_id, dag in bag.dags.items()} == EXPECTED
+
+
+def test_tasks_follow_one_another(dag: DAG) -> None:
+    for task, following in zip(EXPECTED[dag.dag_id], EXPECTED[dag.dag_id][1:], strict=False):
+        assert dag.get_task(task).downstream_task_ids == {following}
+
+
+def test_owner_and_tags_come_from_the_enums(dag: DAG) -> None:
+    assert {task.owner for task in dag.tasks} <= set(Owner)
+    assert dag.tags and set(dag.tags) <= set(Tag)
+
+
+def test_the_documentation_says_what_to_do_when_it_is_red(dag: DAG) -> None:
+    for heading in ("**When.**", "**When it is red.**", "what to do"):
+        assert heading in (dag.doc_md or "")
+    for task in dag.task_ids:
+        assert dag.dag_id == "speed_layer" or f"`{task}`" in (dag.doc_md or "")
+
+
+def test_a_dag_runs_one_at_a_time_never_catches_up_and_needs_no_unpausing(dag: DAG) -> None:
+    assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation) == (1, False, False)
+
+
+def test_retries_are_stated(dag: DAG) -> None:
+    assert "retries" in dag.default_args
+    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id == "speed_layer" else 2}
+
+
+def test_every_task_is_an_argument_list_of_plain_words_and_no_template(dag: DAG) -> None:
+    for task in dag.tasks:
+        assert isinstance(task.arguments, tuple)
+        assert all(re.fullmatch(r"-{0,2}[a-z0-9][a-z0-9-]*", word) for word in task.arguments)
+        assert tuple(task.template_fields) == ()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_no_file_makes_a_shell_string(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    keywords = {word.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords}
+    names = {node.attr if isinstance(node, ast.Attribute) else node.id
+             for node in ast.walk(tree) if isinstance(node, ast.Attribute | ast.Name)}  # fmt: skip
+    assert not {"shell", "bash_command", "executable"} & keywords
+    assert not {"system", "popen", "getoutput", "BashOperator", "eval", "exec"} & names
+
+
+def test_dag_files_only_wire() -> None:
+    wiring = sorted(DAGS.glob("*.py"))
+    assert [file.stem for file in wiring] == sorted(EXPECTED)
+    assert all(len(file.read_text().splitlines()) <= 60 for file in wiring)
+
+
+def test_parsing_imports_little_and_nothing_of_the_pipeline() -> None:
+    modules = (f"{DAGS.joinpath(dag_id)}.py" for dag_id in EXPECTED)
+    script = (
+        "import sys, runpy; import airflow.sdk, airflow.configuration; from airflow.sdk import DAG, Asset, "
+        "BaseOperator, BaseOperatorLink, Context, CronPartitionTimetable, CronTriggerTimetable, "
+        f"PartitionedAssetTimetable, chain; sys.path.insert(0, {str(DAGS)!r}); before = set(sys.modules)\n"
+        f"for file in {list(modules)!r}: runpy.run_path(file)\n"
+        "import json; print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    imported = json.loads(said.splitlines()[-1])
+    assert "tidemark_airflow.operators" in imported
+    assert [name for name in imported if name.split(".")[0] in NEVER_IMPORTED] == []
+    assert len(imported) <= IMPORTS_ALLOWED, imported
+
+
+def test_publishing_waits_for_the_one_slot_of_its_pool(bag: DagBag) -> None:
+    pools = json.loads((ROOT / "infra/airflow/pools.json").read_text())
+    assert pools[PUBLISHING_POOL]["slots"] == 1
+    publishing = [task for dag in bag.dags.values() if Tag.PUBLISHES in dag.tags for task in dag.tasks if task.outlets]
+    assert [(task.task_id, task.pool, task.outlets) for task in publishing] == [
+        ("publish", PUBLISHING_POOL, [PUBLICATION])
+    ]
+
+
+def test_marts_listen_to_the_publication(bag: DagBag) -> None:
+    assert bag.dags["marts"].timetable.asset_condition == PUBLICATION
+
+
+def test_a_backfill_of_three_days_makes_three_partitions(bag: DagBag) -> None:
+    timetable = _scheduled(bag, "batch_layer").timetable
+    days = timetable.iter_partition_dagrun_infos(
+        earliest=datetime(2013, 1, 1, tzinfo=UTC), latest=datetime(2013, 1, 3, tzinfo=UTC)
+    )
+    assert [info.partition_key for info in days] == ["2013-01-01", "2013-01-02", "2013-01-03"]
+
+
+def test_the_run_at_midnight_is_for_the_day_that_has_ended(bag: DagBag) -> None:
+    timetable = _scheduled(bag, "batch_layer").timetable
+    assert timetable._get_partition_info(datetime(2026, 3, 1, tzinfo=UTC))[1] == "2026-02-28"
+
+
+def _scheduled(bag: DagBag, dag_id: str) -> DAG:
+    """The DAG as the scheduler sees it: serialised and back."""
+    return DagSerialization.from_dict(DagSerialization.to_dict(bag.dags[dag_id]))

@@ -1,0 +1,72 @@
+"""The running platform: its doors, its secrets, its commands."""
+
+import json
+import urllib.error
+import urllib.request
+
+import psutil
+import pytest
+
+from infra.embedded.passwords import passwords
+from tests.platform import PORTS, Platform
+
+pytestmark = pytest.mark.platform
+LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+def test_every_door_is_on_loopback(platform: Platform) -> None:
+    doors = [
+        (process.name(), door.laddr.ip, door.laddr.port)
+        for process in platform.processes()
+        for door in process.net_connections("inet")
+        if door.status == psutil.CONN_LISTEN
+    ]
+    assert {port for _, _, port in doors} >= {getattr(platform.settings, name) for name in PORTS}
+    assert [door for door in doors if door[1] not in LOOPBACK] == []
+
+
+def test_up_a_second_time_changes_nothing(platform: Platform) -> None:
+    before = {name: part["pid"] for name, part in platform.status()["parts"].items()}
+    platform.tidemark("up")
+    assert {name: part["pid"] for name, part in platform.status()["parts"].items()} == before
+
+
+def test_up_with_another_port_is_refused_by_the_settings_name(platform: Platform) -> None:
+    other = Platform(platform.settings.model_copy(update={"thrift_port": 1}))
+    refused = other.run("up")
+    assert refused.returncode == 1
+    assert "another thrift_port" in refused.stderr
+
+
+def test_status_says_that_every_part_answers(platform: Platform) -> None:
+    now = platform.status()
+    assert now["ready"], json.dumps(now, indent=2)
+    assert {name for name, part in now["parts"].items() if not part["ready"]} == {"generator"}
+
+
+def test_sql_comes_back_through_thrift(platform: Platform) -> None:
+    assert platform.sql("select 1 + 1") == [(2,)]
+
+
+def test_airflow_refuses_anonymous_calls_and_answers_its_administrator(platform: Platform) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{platform.settings.airflow_url}/api/v2/dags", timeout=60)
+    assert refused.value.code == 401
+    assert "dags" in platform.airflow("/dags")
+
+
+def test_no_secret_is_on_a_command_line_or_in_a_log(platform: Platform) -> None:
+    shown = {" ".join(process.cmdline()) for process in platform.processes()}
+    shown |= {file.read_text(errors="replace") for file in platform.settings.log_dir.glob("*.log")}
+    for name, secret in passwords(platform.settings).items():
+        assert not any(secret in text for text in shown), name
+
+
+def test_all_state_is_private(platform: Platform) -> None:
+    open_files = [
+        file
+        for file in (platform.settings.secrets_file, *platform.settings.airflow_dir.glob("*.cfg"))
+        if file.stat().st_mode & 0o077
+    ]
+    assert open_files == []
+    assert platform.settings.home.stat().st_mode & 0o077 == 0

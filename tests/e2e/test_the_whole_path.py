@@ -1,0 +1,177 @@
+"""From Kafka to published, verified answers, as a user goes it: the issue of trust in one file.
+
+The tests build on one another in order; the platform is the shared one.
+"""
+
+import itertools
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.settings import ROOT
+from tests.platform import Platform, await_true
+
+pytestmark = [pytest.mark.platform, pytest.mark.timeout(1800)]
+
+QUESTIONS = (
+    "SELECT * FROM serving.orders_by_colour",
+    "SELECT store_id, sum(orders), sum(revenue_cents) FROM serving.orders_by_day GROUP BY store_id",
+    "SELECT status, count(*) FROM serving.trades GROUP BY status",
+    "SELECT count(*), sum(pages) FROM serving.sessions",
+    "SELECT word, occurrences FROM serving.word_count",
+    "SELECT * FROM serving.bus_latest",
+)
+LATE_STORE = 777
+NEW_VIEW = """from spark_jobs.measures import Count
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    of="order_placed",
+    by={"product_id": "product_id"},
+    measures={"orders": Count()},
+    owner="commerce",
+    description="Orders per product; added by a test.",
+)
+"""
+
+
+def answers(platform: Platform) -> list[list[tuple[Any, ...]]]:
+    return [sorted(platform.sql(question), key=repr) for question in QUESTIONS]
+
+
+def lag(platform: Platform) -> int | None:
+    """Unread records as Kafka and the log themselves say it, not as an older heartbeat did."""
+    return json.loads(platform.run("speed", "status", "--json").stdout).get("lag")
+
+
+def orders(platform: Platform) -> int:
+    return int(platform.sql("SELECT coalesce(sum(orders), 0) FROM serving.orders_by_colour")[0][0])
+
+
+def orders_of(platform: Platform, store: int) -> int:
+    """Orders of a store two days ago, the day of the late one."""
+    day = moment(days_ago=2)[:10]
+    query = f"SELECT sum(orders) FROM serving.orders_by_day WHERE store_id = {store} AND day = DATE '{day}'"
+    return int(platform.sql(query)[0][0] or 0)
+
+
+def moment(days_ago: int = 0) -> str:
+    """Noon of a day within the horizon of the sequence views; an older row would wait for the next build."""
+    day = datetime.now(UTC).date() - timedelta(days=days_ago)
+    return f"{day}T12:00:00.000Z"
+
+
+def order(colour: str = "red", **changes: Any) -> str:
+    example = json.loads((ROOT / "schemas/events/order_placed.v1.json").read_text())["examples"][0]
+    return json.dumps({**example, "event_id": str(uuid.uuid4()), "colour": colour, **changes})
+
+
+def send(platform: Platform, tmp_path: Path, *values: str, topic: str = "order_placed") -> None:
+    file = tmp_path / "values"
+    file.write_text("".join(f"{value}\n" for value in values))
+    platform.tidemark("send", topic, "--file", str(file))
+
+
+def run_batch_layer(platform: Platform, **body: Any) -> str:
+    """A run by REST, awaited; its final state."""
+    run_id = platform.airflow("/dags/batch_layer/dagRuns", {"logical_date": None, **body})["dag_run_id"]
+    return await_run(platform, run_id)
+
+
+def await_run(platform: Platform, run_id: str) -> str:
+    def state() -> str:
+        return str(platform.airflow(f"/dags/batch_layer/dagRuns/{run_id}")["state"])
+
+    await_true(lambda: state() in ("success", "failed"), 900, f"{run_id} does not end")
+    return state()
+
+
+@pytest.fixture(scope="module")
+def fed(platform: Platform) -> Platform:
+    """A generated town with late, repeated, out-of-order and malformed records, all of it seen by the speed layer."""
+    shares = ("--late-share", "0.05", "--duplicate-share", "0.05", "--malformed-share", "0.01")
+    platform.tidemark("generate", "--events", "20000", "--seed", "7", *shares)
+    await_true(lambda: orders(platform) > 0 and lag(platform) == 0, 180, "the speed layer does not catch up")
+    return platform
+
+
+def test_merged_answers_are_there_before_any_batch_ran(fed: Platform) -> None:
+    assert fed.sql("SELECT count(*) FROM serving.sessions")[0][0] > 0
+    assert fed.tidemark("verify")
+
+
+def test_a_run_without_a_key_publishes_and_changes_no_answer(fed: Platform) -> None:
+    before = answers(fed)
+    assert run_batch_layer(fed) == "success"
+    assert "Data Docs" not in fed.tidemark("agreement"), "the agreement has nothing to complain of"
+    assert answers(fed) == before
+    assert fed.tidemark("verify")
+
+
+def test_records_sent_by_hand_count_within_seconds_or_are_quarantined(fed: Platform, tmp_path: Path) -> None:
+    before, late_before = orders(fed), orders_of(fed, LATE_STORE)
+    one = order(occurred_at=moment())
+    late = order(occurred_at=moment(days_ago=2), store_id=LATE_STORE)
+    send(fed, tmp_path, one, one, late, order(colour="green"), "{")
+    await_true(lambda: orders(fed) == before + 2, 30, "the two good orders do not count")
+    assert orders_of(fed, LATE_STORE) == late_before + 1
+    last = "SELECT max(lsn) FROM speed.partials WHERE view = '__reject__'"
+    reasons = fed.sql(f"SELECT control.reason FROM speed.partials WHERE view = '__reject__' AND lsn = ({last})")
+    assert {reason for (reason,) in reasons} >= {"not_in_enum", "not_json"}
+
+
+def test_a_row_is_explained_down_to_its_records(fed: Platform) -> None:
+    explained = fed.tidemark("explain", "orders_by_day", f"store_id={LATE_STORE}", f"day={moment(days_ago=2)[:10]}")
+    assert "order_placed" in explained
+
+
+def test_a_backfill_of_three_past_days_by_rest_rebuilds_and_publishes_them(fed: Platform) -> None:
+    before = answers(fed)
+    days = {"from_date": "2026-01-01T00:00:00Z", "to_date": "2026-01-03T23:59:59Z"}
+    fed.airflow(
+        "/backfills", {"dag_id": "batch_layer", "reprocess_behavior": "completed", "run_backwards": False, **days}
+    )
+    path = "/dags/batch_layer/dagRuns?run_type=backfill&limit=10"
+
+    asked = itertools.cycle(range(len(QUESTIONS)))
+
+    def ended() -> bool:
+        number = next(asked)
+        seen = sorted(fed.sql(QUESTIONS[number]), key=repr)
+        assert seen == before[number], "somebody saw a wrong number while the backfill ran"
+        runs = fed.airflow(path)["dag_runs"]
+        return len(runs) == 3 and all(run["state"] in ("success", "failed") for run in runs)
+
+    await_true(ended, 1200, "the backfill does not end")
+    assert {run["state"] for run in fed.airflow(path)["dag_runs"]} == {"success"}
+    assert fed.tidemark("verify")
+
+
+@pytest.fixture
+def stranger(fed: Platform) -> Iterator[Platform]:
+    """Somebody adds a view: one file of at most 20 lines."""
+    file = ROOT / "spark_jobs/views/orders_by_product.py"
+    assert not file.exists()
+    assert len(NEW_VIEW.splitlines()) <= 20
+    file.write_text(NEW_VIEW)
+    try:
+        yield fed
+    finally:
+        file.unlink()
+        fed.tidemark("restart", "speed")
+
+
+def test_a_stranger_adds_a_view_in_one_file_and_sees_it_everywhere(stranger: Platform) -> None:
+    stranger.tidemark("restart", "speed")
+    question = "SELECT sum(orders) FROM serving.orders_by_product"
+    assert stranger.sql(question)[0][0] == orders(stranger), "speed computes it from the whole log"
+    assert run_batch_layer(stranger) == "success"
+    assert stranger.sql("SELECT sum(orders) FROM batch.orders_by_product")[0][0] > 0
+    assert stranger.sql(question)[0][0] == orders(stranger)
+    assert "orders_by_product" in stranger.tidemark("views")
+    assert stranger.run("dbt", "sources", "--check").returncode == 1, "dbt's sources ask to be written anew"

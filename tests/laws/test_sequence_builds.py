@@ -1,0 +1,92 @@
+"""Mode `changed` of sequence views: builds upon builds make the tables of one full build, whatever the horizon.
+
+The stored rows begin at a horizon that grows from build to build, and rows from before it arrive late: their keys are
+replayed from all rows. 3,000 cases per example, as in sequence_cases.py.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.batch import resolving
+from spark_jobs.batch.resolving import Queries, Stored
+from spark_jobs.dialect import listed
+from tests.laws.sequence_cases import LSNS, Connection, D, connection, described, differing
+from tests.laws.sequence_views import SUBJECTS, Subject
+
+CASES = 3_000
+each_view = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=list(SUBJECTS))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[int, list[tuple[int, float]]]:
+    """A seed, and builds: ascending cuts up to the last lsn, each with a horizon as a share of the time."""
+    cuts = sorted({*draw(st.lists(st.integers(1, LSNS), min_size=1, max_size=3)), LSNS})
+    shares = sorted(draw(st.lists(st.floats(0, 1), min_size=len(cuts), max_size=len(cuts))))
+    return draw(st.integers(0, 2**32 - 1)), list(zip(cuts, shares, strict=True))
+
+
+@each_view
+@given(history=histories())
+@settings(max_examples=6)
+def test_builds_upon_builds_are_one_full_build(subject: Subject, history: tuple[int, list[tuple[int, float]]]) -> None:
+    seed, builds = history
+    with connection(subject, seed, CASES) as con:
+        wrong = chain_differs(con, subject, builds)
+        assert not wrong, described(con, wrong)
+
+
+@each_view
+def test_without_the_deep_keys_the_law_is_broken(subject: Subject) -> None:
+    with connection(subject, 7, CASES) as con:
+        assert chain_differs(con, subject, [(2, 0.5), (LSNS, 0.5)], heed_deep=False)
+
+
+def chain_differs(
+    con: Connection, subject: Subject, builds: list[tuple[int, float]], *, heed_deep: bool = True
+) -> list[Any]:
+    """Keys whose tables after all builds are not those of a full build at the last cut and horizon."""
+    done, stored_from = 0, 0
+    for cut, share in builds:
+        horizon = int(share * subject.steps) * subject.step
+        queries = grown(con, subject, done, cut, stored_from, heed_deep=heed_deep) if done else scratch(subject, cut)
+        write(con, queries, "built", horizon)
+        done, stored_from = cut, horizon
+    write(con, scratch(subject, done), "full", stored_from)
+    wrong: set[Any] = set()
+    for part, columns in {"rows": ["lsn", *subject.view.row_kinds], "results": [*subject.view.result_kinds]}.items():
+        names = listed([*columns, "stretch_end"], D)
+        wrong.update(differing(con, f"SELECT {names} FROM built_{part}", f"SELECT {names} FROM full_{part}"))
+    return sorted(wrong)
+
+
+def scratch(subject: Subject, cut: int) -> Queries:
+    return resolving.from_scratch(subject.view, D, named, all_rows(subject, cut))
+
+
+def grown(con: Connection, subject: Subject, done: int, cut: int, stored_from: int, *, heed_deep: bool) -> Queries:
+    con.execute(f"CREATE OR REPLACE TABLE recent AS {all_rows(subject, cut)} AND r.lsn > {done}")
+    con.execute(f"CREATE OR REPLACE TABLE deep AS {resolving.deep_keys('recent', stored_from)}")
+    deep = ("deep", all_rows(subject, cut)) if heed_deep else None
+    return resolving.replayed(subject.view, D, named, "recent", Stored("built_rows", "built_results"), deep)
+
+
+def all_rows(subject: Subject, cut: int) -> str:
+    names = listed(["lsn", *subject.view.row_kinds], D)
+    return f"SELECT {names} FROM everything r WHERE r.lsn <= {cut}"
+
+
+def named(what: str) -> str:
+    return f"made_{what}"
+
+
+def write(con: Connection, queries: Queries, into: str, horizon: int) -> None:
+    """The tables <into>_rows, from the horizon on, and <into>_results."""
+    for name, sql in queries.relations:
+        con.execute(f"CREATE OR REPLACE TABLE {name} AS {sql}")
+    con.execute(f"CREATE OR REPLACE TABLE next_rows AS SELECT * FROM ({queries.rows}) WHERE stretch_end >= {horizon}")
+    con.execute(f"CREATE OR REPLACE TABLE next_results AS {queries.results}")
+    for part in ("rows", "results"):
+        con.execute(f"CREATE OR REPLACE TABLE {into}_{part} AS FROM next_{part}")

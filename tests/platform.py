@@ -1,0 +1,134 @@
+"""One embedded platform for all tests that need the real thing: on free ports, in a temporary home.
+
+The tests talk to it as people do: through the `tidemark` command, SQL, and Airflow's REST API.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from infra.embedded import leftovers
+from infra.embedded.passwords import passwords
+from spark_jobs.settings import ROOT, Settings
+
+PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
+SMALL = {"speed_memory_mb": 1024, "thrift_memory_mb": 1024, "batch_memory_mb": 1024}
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A running platform; every method takes part in it as a user would."""
+
+    settings: Settings
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to mean this platform and no other."""
+        others = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
+        own = self.settings.model_dump(include={"home", *PORTS, *SMALL})
+        return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
+
+    def run(self, *arguments: str, timeout: float = 900) -> "subprocess.CompletedProcess[str]":
+        """`tidemark ARGUMENTS`, whatever its exit code."""
+        command = [ROOT / "tidemark", *arguments]
+        return subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=False, timeout=timeout
+        )
+
+    def tidemark(self, *arguments: str, timeout: float = 900) -> str:
+        """What `tidemark ARGUMENTS` prints; fails with both its outputs unless the exit code is 0."""
+        done = self.run(*arguments, timeout=timeout)
+        assert done.returncode == 0, f"tidemark {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        """`tidemark status --json`, with the parts by name."""
+        now: dict[str, Any] = json.loads(self.run("status", "--json").stdout)
+        return {**now, "parts": {part["name"]: part for part in now["parts"]}}
+
+    def sql(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query over the Thrift server."""
+        from pyhive import hive
+
+        with hive.connect(host=self.settings.thrift, port=self.settings.thrift_port) as connection:
+            cursor = connection.cursor()
+            cursor.execute(query)
+            rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+            return rows
+
+    def airflow(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
+        """The answer of Airflow's REST API (`/api/v2` + path) to its administrator."""
+        password = passwords(self.settings)["airflow_admin_password"]
+        login = {"username": "admin", "password": password}
+        token = self._post(f"{self.settings.airflow_url}/auth/token", login, {})["access_token"]
+        authorised = {"Authorization": f"Bearer {token}"}
+        return self._post(f"{self.settings.airflow_url}/api/v2{path}", body, authorised, method)
+
+    @staticmethod
+    def _post(url: str, body: dict[str, Any] | None, headers: dict[str, str], method: str | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def processes(self, part: str | None = None) -> list[psutil.Process]:
+        """Its living processes (of one part)."""
+        return list(leftovers.marked(self.settings.home, part))
+
+    def await_ready(self, part: str, *, other_than: int, seconds: float = 180) -> float:
+        """Wait until `part` answers from another process than `other_than`; the seconds that it took."""
+
+        def back() -> bool:
+            now = self.status()["parts"][part]
+            return bool(now["ready"]) and now["pid"] != other_than
+
+        return await_true(back, seconds, f"{part} does not come back")
+
+
+def await_true(condition: Callable[[], bool], seconds: float, otherwise: str) -> float:
+    """Ask until it holds; fails with `otherwise` after `seconds`."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, otherwise
+        time.sleep(0.25)
+    return time.monotonic() - began
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on now; held together, so that they differ."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+@contextmanager
+def running() -> Iterator[Platform]:
+    """Start a platform; on leaving, stop it and see that no process is left, reset it and see that no state is."""
+    home = Path(tempfile.mkdtemp(prefix="tidemark-"))  # pytest's folders are too deep for a unix socket
+    ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    platform = Platform(Settings(home=home, **ports, **SMALL))  # type: ignore[arg-type]
+    try:
+        platform.tidemark("up")
+        yield platform
+        platform.tidemark("down")
+        assert platform.processes() == []
+        platform.tidemark("reset", "--yes")
+        assert list(home.iterdir()) == []
+    finally:
+        leftovers.end(home)
+        shutil.rmtree(home, ignore_errors=True)

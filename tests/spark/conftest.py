@@ -1,0 +1,43 @@
+"""One Spark session for all Spark tests, over an in-memory catalog; every test starts with an empty warehouse."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs import tables
+from spark_jobs.session import spark_session
+from spark_jobs.settings import settings
+from tests.spark.lake import Lake
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session; `TIDEMARK_HOME` is a folder of its own."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TIDEMARK_HOME", str(tmp_path_factory.mktemp("home")))
+    settings.cache_clear()
+    session = spark_session(
+        "tidemark-tests", **{"spark.sql.catalogImplementation": "in-memory", "spark.driver.memory": "1500m"}
+    )
+    yield session
+    session.stop()
+    patch.undo()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def lake(spark: SparkSession) -> Iterator[Lake]:
+    """Empty tables, an empty ledger, and the means to land events."""
+    made = Lake(spark)
+    yield made
+    made.store.close()
+    for row in spark.sql("SHOW SCHEMAS").collect():
+        if row[0] in tables.SCHEMAS or row[0].startswith("pin_"):
+            spark.sql(f"DROP SCHEMA {row[0]} CASCADE")
+    spark.catalog.clearCache()
+    shutil.rmtree(settings().warehouse, ignore_errors=True)
+    for file in Path(settings().home).glob("ledger.db*"):
+        file.unlink()

@@ -1,0 +1,128 @@
+"""The gate lets good runs pass, stops bad ones by the name of what is wrong, and never lets one through unlooked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs import warehouse
+from spark_jobs.batch.publish import PublishRefused
+from spark_jobs.dedupe import Window
+from spark_jobs.ledger.models import Build
+from spark_jobs.quality.agreement import ACCEPTED, UNEXPLAINED
+from spark_jobs.quality.evidence import DUPLICATE
+from spark_jobs.quality.gate import audit
+from tests.spark.lake import Lake, event
+
+pytestmark = pytest.mark.spark
+
+
+def order(number: int, **fields: Any) -> dict[str, Any]:
+    return event("order_placed", number, occurred_at=f"2026-01-05T09:{number:02d}:00.000Z", **fields)
+
+
+def built(lake: Lake, run_id: str = "r1") -> Lake:
+    lake.plan(run_id)
+    lake.build(run_id)
+    return lake
+
+
+def audited(lake: Lake, run_id: str = "r1", accept: str | None = None) -> tuple[bool, str]:
+    """Whether the run passed, and all that was said."""
+    said: list[str] = []
+    passed = audit(lake.spark, lake.store, lake.views, run_id, said.append, accept)
+    return passed, "\n".join(said)
+
+
+def agreements(lake: Lake, run_id: str = "r1") -> dict[str, dict[str, int]]:
+    run = lake.store.run(run_id)
+    assert run is not None
+    return {row["view"]: row["causes"] for row in run.summary["agreement"]}
+
+
+def test_a_good_run_passes_with_every_table_in_the_data_docs(lake: Lake) -> None:
+    lake.use("orders_by_day", "trades", "word_count")
+    lake.land([order(1), order(2, quantity=2000), order(2), b"{"], topic="order_placed")
+    lake.land([event("order_executed", 5), event("sentence_posted", 6)])
+    passed, said = audited(built(lake))
+    assert passed, said
+    assert "warning: facts.order_placed: quantity: values to be between (max_value=1000): 1 of 2 rows" in said
+    verdict = lake.store.audit("r1")
+    assert verdict is not None and verdict.warnings == 1 and verdict.docs_url is not None
+    docs = Path(verdict.docs_url.removeprefix("file://")).parent
+    pages = {page.parts[len(docs.parts) + 1 :][:2] for page in docs.glob("validations/*/*/r1/*/*.html")}
+    assert {("batch", "orders_by_day"), ("batch", "trades_rows"), ("facts", "order_placed"), ("master", "log")} <= pages
+    assert set(agreements(lake)) == {"orders_by_day", "trades", "word_count"}
+    assert not any(agreements(lake).values())
+    assert lake.publish("r1") is not None
+
+
+def test_an_event_that_breaks_an_own_expectation_stops_this_run_and_the_next(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1, unit_price_cents=99_999_999), order(2)])
+    passed, said = audited(built(lake))
+    assert not passed
+    assert "critical: facts.order_placed: unit_price_cents: values to be between" in said
+    assert "1 of 2 rows, such as 99999999" in said
+    verdict = lake.store.audit("r1")
+    assert verdict is not None and verdict.docs_url is not None
+    page = Path(verdict.docs_url.removeprefix("file://"))
+    assert "unit_price_cents" in page.read_text() and "validations/facts/order_placed/r1" in page.as_posix()
+    with pytest.raises(PublishRefused, match="the audit of run r1 failed"):
+        lake.publish("r1")
+    lake.land([order(3)])
+    passed, said = audited(built(lake, "r2"), "r2")
+    assert not passed and "99999999" in said, "what a stopped run left is audited again"
+
+
+DAMAGE = {
+    "UPDATE batch.orders_by_day SET orders = -1": "batch.orders_by_day: orders: values to be between (min_value=0)",
+    "UPDATE batch.orders_by_day SET store_id = NULL": "batch.orders_by_day: store_id: values to not be null",
+    "INSERT INTO batch.orders_by_day TABLE batch.orders_by_day": "batch.orders_by_day: compound columns to be unique",
+    "DELETE FROM batch.orders_by_day": "batch.orders_by_day: table row count to be between (min_value=1)",
+    "DELETE FROM facts.order_placed WHERE offset = 1": "master.log: pair values to be equal",
+}
+
+
+def test_each_wrong_row_stops_the_run_by_name_and_an_operator_may_accept_what_differs(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1), order(2)])
+    built(lake)
+    base = {table: warehouse.version(table) for table in ("batch.orders_by_day", "facts.order_placed")}
+    for statement, named in DAMAGE.items():
+        lake.spark.sql(statement)
+        _take_newest(lake)
+        passed, said = audited(lake)
+        assert not passed and f"critical: {named}" in said, said
+        assert agreements(lake)["orders_by_day"].keys() <= {UNEXPLAINED}
+        for table, version in base.items():
+            lake.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}")
+    lake.spark.sql("UPDATE batch.orders_by_day SET orders = 7")
+    _take_newest(lake)
+    passed, said = audited(lake)
+    assert not passed and "orders 7 (batch) 2 (speed)" in said, said
+    passed, said = audited(lake, accept="counted by hand")
+    assert passed and ACCEPTED in said, said
+    lake.spark.sql("DROP TABLE facts.page_viewed")
+    passed, said = audited(lake)
+    assert not passed and "critical: facts.page_viewed: cannot be audited" in said, said
+
+
+def _take_newest(lake: Lake) -> None:
+    """Let the run point at the newest version of its table."""
+    build = lake.store.builds("r1")["orders_by_day"]
+    values = {column.name: getattr(build, column.name) for column in Build.__table__.columns}
+    version = warehouse.version("batch.orders_by_day")
+    lake.store.record_build(Build(**{**values, "batch_version": version}))
+
+
+def test_a_duplicate_outside_the_window_passes_by_its_cause(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1)])
+    audited(built(lake))
+    lake.publish("r1")
+    lake._window = Window(3600, 1_000_000)
+    lake.land([order(1), order(3)])
+    passed, said = audited(built(lake, "r2"), "r2")
+    assert passed, said
+    assert agreements(lake, "r2")["orders_by_day"] == {DUPLICATE: 1}

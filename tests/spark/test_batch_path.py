@@ -1,0 +1,239 @@
+"""The batch layer over a real log: cut, facts, builds, publication, and the laws that bind them."""
+
+from typing import Any
+
+import pytest
+
+from spark_jobs import tables
+from spark_jobs.batch import fact_tables
+from spark_jobs.batch.publish import PublishRefused, ensure_serving
+from spark_jobs.batch.rollback import rollback
+from tests.spark.lake import Lake, event
+
+pytestmark = pytest.mark.spark
+
+DAY1, DAY2 = "2026-01-05", "2026-01-06"
+
+
+def order(number: int, day: str = DAY1, hour: int = 9, **fields: Any) -> dict[str, Any]:
+    at = f"{day}T{hour:02d}:{number % 60:02d}:00.000Z"
+    return event("order_placed", number, occurred_at=at, **{"store_id": 1, "quantity": 1, **fields})
+
+
+def page(number: int, day: str, clock: str, user: int = 7) -> dict[str, Any]:
+    return event("page_viewed", number, occurred_at=f"{day}T{clock}.000Z", user_id=user, url=f"/{number}")
+
+
+def counts(lake: Lake) -> list[int]:
+    return [row[2] for row in lake.served("orders_by_day")]
+
+
+def facts(lake: Lake, event_type: str = "order_placed") -> list[tuple[Any, ...]]:
+    return lake.rows(f"SELECT * FROM {tables.facts(event_type)}")
+
+
+def test_publishing_changes_no_answer_and_what_lands_later_is_added(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1), order(2), order(3, DAY2)])
+    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    before = lake.served("orders_by_day")
+    assert counts(lake) == [2, 1]
+    publication = lake.run("r1")
+    assert publication is not None and publication.cut == 1
+    assert lake.served("orders_by_day") == before
+    lake.land([order(4)])
+    assert counts(lake) == [3, 1]
+
+
+def test_each_record_is_a_fact_or_quarantined_or_a_counted_duplicate(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1), order(1), order(2), b"{", b"\xff"], topic="order_placed")
+    lake.run("r1")
+    lake.land([order(2), order(3), order(3)])
+    lake.run("r2")
+    assert len(facts(lake)) == 3
+    reasons = lake.rows(f"SELECT offset, reason, state FROM {tables.QUARANTINE}")
+    assert [(row[0], row[2]) for row in reasons] == [(3, "quarantined"), (4, "quarantined")]
+    assert lake.rows(f"SELECT lsn, offset FROM {tables.DUPLICATES}") == [(1, 1), (2, 5), (2, 7)]
+    assert counts(lake) == [3]
+
+
+def test_a_run_with_nothing_new_publishes_nothing(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1)])
+    first = lake.run("r1")
+    assert lake.run("r2") is None
+    current = lake.store.current_publication()
+    assert first is not None and current is not None and current.id == first.id
+    run = lake.store.run("r2")
+    assert run is not None and run.state == "finished"
+    assert "nothing is new at cut 1" in lake.lines[-1]
+
+
+def test_a_forced_day_of_unchanged_input_changes_nothing(lake: Lake) -> None:
+    lake.use("orders_by_day", "word_count")
+    lake.land([order(1), order(2, DAY2), b"no json", event("sentence_posted", 9)], topic="order_placed")
+    lake.land([order(3), order(1)])
+    lake.run("r1")
+    watched = [tables.facts("order_placed"), tables.QUARANTINE, tables.DUPLICATES, "batch.orders_by_day"]
+    before = {table: lake.rows(f"SELECT * FROM {table}") for table in watched}
+    assert all(before.values())
+    publication = lake.run("r2", days=[DAY1])
+    assert publication is not None and publication.cut == 2, "the day was rebuilt and published, at the same cut"
+    assert {table: lake.rows(f"SELECT * FROM {table}") for table in watched} == before
+    assert lake.store.builds("r2")["orders_by_day"].mode == "buckets"
+    assert lake.store.builds("r2")["word_count"].mode == "same"
+
+
+def test_a_forced_day_mends_its_facts_and_every_view_over_them(lake: Lake) -> None:
+    lake.use("orders_by_day", "trades")
+    lake.land([order(1), order(2), order(3, DAY2)])
+    lake.run("r1")
+    right = facts(lake), lake.served("orders_by_day"), lake.served("trades")
+    lake.spark.sql(f"DELETE FROM {tables.facts('order_placed')} WHERE event_id LIKE '%2'")
+    lake.run("broken", mode="full")
+    assert counts(lake) == [1, 1]
+    lake.run("r2", days=[DAY1])
+    assert (facts(lake), lake.served("orders_by_day"), lake.served("trades")) == right
+    run = lake.store.run("r2")
+    assert run is not None and run.summary["changed_days"] == {"order_placed": [DAY1]}
+
+
+def test_a_retry_after_a_crash_between_two_tables_leaves_what_one_try_would(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1), order(1), b"{"], topic="order_placed")
+    lake.plan("r1")
+    real = fact_tables.replace
+
+    def crash_at_the_end(output: fact_tables.Output, todo: Any) -> None:
+        if output.table == tables.DUPLICATES:
+            raise OSError("killed")
+        real(output, todo)
+
+    monkeypatch.setattr(fact_tables, "replace", crash_at_the_end)
+    with pytest.raises(OSError, match="killed"):
+        lake.build("r1")
+    monkeypatch.undo()
+    lake.land([order(2)])
+    lake.store.fail_run("r1", "killed")
+    publication = lake.run("r1")
+    assert publication is not None and publication.cut == 1, "the retry kept the cut of the first try"
+    assert len(facts(lake)) == 1
+    assert len(lake.rows(f"SELECT * FROM {tables.QUARANTINE}")) == 1
+    assert len(lake.rows(f"SELECT * FROM {tables.DUPLICATES}")) == 1
+    assert counts(lake) == [2]
+
+
+def test_a_failed_audit_publishes_nothing_and_leaves_nothing_behind(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1)])
+    first = lake.run("r1")
+    lake.land([order(2), order(3, DAY2)])
+    lake.plan("r2")
+    lake.build("r2")
+    with pytest.raises(PublishRefused, match="not audited"):
+        lake.publish("r2")
+    lake.spark.sql("UPDATE batch.orders_by_day SET orders = 99")
+    lake.store.record_audit("r2", passed=False, docs_url="/docs")
+    with pytest.raises(PublishRefused, match="audit of run r2 failed"):
+        lake.publish("r2")
+    current = lake.store.current_publication()
+    assert first is not None and current is not None and current.id == first.id
+    assert counts(lake) == [2, 1]
+    lake.land([order(4, DAY2)])
+    lake.run("r3")
+    assert counts(lake) == [2, 2]
+    assert lake.rows("SELECT orders FROM batch.orders_by_day") == [(2,), (2,)]
+
+
+def test_rollback_serves_an_earlier_publication_until_the_next_run(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1)])
+    first = lake.run("r1")
+    lake.land([order(2)])
+    lake.run("r2")
+    assert first is not None
+    back = rollback(lake.spark.sql, lake.views, lake.store)
+    assert (back.restores, back.cut) == (first.id, 1)
+    assert counts(lake) == [2], "what the older build lacks comes from the speed layer"
+    with pytest.raises(PublishRefused, match="publication 99 is not there"):
+        rollback(lake.spark.sql, lake.views, lake.store, to=99)
+    lake.land([order(3)])
+    last = lake.run("r3")
+    assert last is not None and last.cut == 3
+    assert counts(lake) == [3]
+
+
+def test_an_interrupted_publication_is_rolled_forward(lake: Lake) -> None:
+    lake.use("orders_by_day", "word_count")
+    lake.land([order(1), event("sentence_posted", 2)])
+    lake.run("r1")
+    lake.land([order(3), event("sentence_posted", 4)])
+    lake.plan("r2")
+    lake.build("r2")
+    lake.store.record_audit("r2", passed=True)
+
+    def crash_in_the_middle(statement: str) -> Any:
+        if "serving.word_count AS" in statement:
+            raise OSError("killed")
+        return lake.spark.sql(statement)
+
+    from spark_jobs.batch.publish import publish
+
+    with pytest.raises(OSError, match="killed"):
+        publish(crash_in_the_middle, lake.views, lake.store, "r2")
+    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    current, run = lake.store.current_publication(), lake.store.run("r2")
+    assert current is not None and (current.run_id, current.state) == ("r2", "done")
+    assert run is not None and run.state == "finished"
+    assert counts(lake) == [2]
+
+
+def test_a_view_with_a_hole_past_the_cut_keeps_its_old_source(lake: Lake) -> None:
+    lake.use("orders_by_day", "orders_by_hour")
+    lake.land([order(1)])
+    lake.run("r1")
+    lake.land([order(2)])
+    lake.land([order(3)], views=["orders_by_day"])
+    assert lake.plan("r2").cut == 2, "the cut stays below the lsn that a view lacks"
+    lake.build("r2")
+    lake.store.record_audit("r2", passed=True)
+    lake.publish("r2")
+    current, run = lake.store.current_publication(), lake.store.run("r2")
+    assert current is not None and run is not None
+    sources = lake.store.sources(current)
+    assert (sources["orders_by_day"].cut, sources["orders_by_hour"].cut) == (2, 1)
+    assert run.summary["held_back"] == {"orders_by_hour": 3}
+
+
+def test_a_view_that_the_speed_layer_does_not_know_yet_holds_nobody_up(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1)])
+    lake.run("r1")
+    lake.land([order(2)])
+    lake.use("orders_by_day", "orders_by_colour")
+    publication = lake.run("r2")
+    assert publication is not None and publication.cut == 2
+    assert counts(lake) == [2]
+    assert set(lake.store.sources(publication)) == {"orders_by_day"}, "it would lack what lands from now on"
+
+
+def test_sequences_changed_equal_full_also_for_rows_before_the_horizon(lake: Lake) -> None:
+    lake.use("sessions", "bus_latest")
+    lake.land([page(1, DAY1, "09:00:00"), page(2, DAY1, "09:20:00"), page(3, DAY1, "12:00:00", user=8)])
+    lake.run("r1")
+    lake.land([page(4, "2026-01-20", "10:00:00"), page(5, "2026-01-20", "10:10:00", user=9)])
+    lake.run("r2")
+    build = lake.store.builds("r2")["sessions"]
+    assert build.mode == "resolve" and build.horizon is not None
+    lake.land([page(6, DAY1, "09:40:00"), page(7, "2026-01-20", "10:20:00"), page(8, DAY1, "12:10:00", user=10)])
+    late = [(row[0], row[3]) for row in lake.served("sessions")]
+    assert late == [(7, 2), (7, 2), (8, 1), (9, 1)], "rows before the horizon wait for the next build"
+    lake.run("r3")
+    assert lake.store.builds("r3")["sessions"].mode == "resolve"
+    changed = {t: lake.rows(f"SELECT * FROM batch.{t}") for t in ("sessions_rows", "sessions_results")}
+    assert [(row[0], row[3]) for row in lake.served("sessions")] == [(10, 1), (7, 2), (7, 3), (8, 1), (9, 1)]
+    lake.run("r4", mode="full")
+    assert {table: lake.rows(f"SELECT * FROM batch.{table}") for table in changed} == changed

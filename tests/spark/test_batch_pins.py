@@ -1,0 +1,75 @@
+"""Pins answer the same for ever; retention takes only what no pin and no publication needs."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from sqlalchemy import update
+
+from spark_jobs import contracts, tables
+from spark_jobs.batch.retention import retain
+from spark_jobs.ledger.models import Publication
+from spark_jobs.ledger.store import LedgerError
+from spark_jobs.serving import pins
+from tests.spark.lake import Lake, event
+
+pytestmark = pytest.mark.spark
+
+
+def order(number: int) -> dict[str, object]:
+    return event("order_placed", number, occurred_at=f"2026-01-05T09:{number % 60:02d}:00.000Z", store_id=1)
+
+
+def count(lake: Lake, schema: str = "serving") -> int:
+    return sum(row[2] for row in lake.served("orders_by_day", schema))
+
+
+def test_a_pin_answers_as_the_platform_did_at_its_moment(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1)])
+    lake.run("r1")
+    lake.land([order(2)])
+    between = datetime.now(UTC)
+    lake.land([order(3)])
+    now = pins.create(lake.spark.sql, lake.views, lake.store, "now")
+    lake.run("r2")
+    lake.land([order(4)])
+    then = pins.create(lake.spark.sql, lake.views, lake.store, "pin_then", at=between)
+    assert (now.head, then.head, then.publication_id) == (3, 2, now.publication_id)
+    assert (count(lake, "pin_now"), count(lake, "pin_then"), count(lake)) == (3, 2, 4)
+    assert pins.create(lake.spark.sql, lake.views, lake.store, "now").now == now.now, "a retry finds its pin"
+    pins.drop(lake.spark.sql, lake.store, "now")
+    assert [pin.name for pin in lake.store.pins()] == ["then"]
+    with pytest.raises(LedgerError, match="no pin is called now"):
+        pins.drop(lake.spark.sql, lake.store, "now")
+
+
+def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
+    lake.use("orders_by_day", "word_count")
+    for number in (1, 2, 3, 4):
+        lake.land([order(number), event("sentence_posted", number + 100, text=f"word{number}")])
+        lake.run(f"r{number}")
+        if number == 2:
+            pins.create(lake.spark.sql, lake.views, lake.store, "kept")
+    words = lake.served("word_count", "pin_kept")
+    versions = {run: lake.store.builds(run)["word_count"].batch_version for run in ("r1", "r2", "r3", "r4")}
+    with lake.store.write() as session:
+        session.execute(update(Publication).values(done_at=datetime.now(UTC) - timedelta(days=60)))
+    done = retain(lake.store, lake.views, contracts.load().event_types, _no_connection, grace_hours=0)
+    assert len(done.expired) == 2, "those of r1 and r3; not the pinned one, not the one in force"
+    assert done.trim_up_to == 2
+    trim = lake.store.next_request()
+    assert trim is not None and (trim.kind, trim.arguments) == ("trim", {"up_to_lsn": 2})
+    assert lake.served("word_count", "pin_kept") == words
+    assert count(lake) == 4
+    files = {run: DeltaTable(tables.path("batch.word_count"), version=v).file_uris() for run, v in versions.items()}
+    present = {run: all(Path(f).exists() for f in listed) for run, listed in files.items()}
+    assert present == {"r1": False, "r2": True, "r3": False, "r4": True}
+    lake.land([order(5)])
+    lake.run("r5")
+    assert count(lake) == 5
+
+
+def _no_connection() -> None:
+    raise AssertionError("no pin is due")

@@ -1,0 +1,156 @@
+"""The speed layer's steps over real tables: both ways agree, crashes heal, duplicates count once (I1, I4, I10)."""
+
+import datetime as dt
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import partials, registry, tables
+from spark_jobs.dedupe import Window
+from spark_jobs.speed import catch_up, hot, land, tail
+from spark_jobs.speed.direct import DirectWriter
+from spark_jobs.speed.partials_step import write_new
+from tests.spark.lake import event
+
+NOW = dt.datetime.now(dt.UTC)
+ORDERS = [event("order_placed", n, store_id=n % 3 + 1, colour=("red", "blue")[n % 2]) for n in range(40)]
+PAGES = [event("page_viewed", 100 + n, user_id=n % 4 + 1) for n in range(20)]
+
+
+@pytest.fixture
+def hot_tables(spark, lake):
+    """Empty hot tables with the columns of a few views of each kind."""
+    names = ("orders_by_colour", "orders_by_hour", "bus_latest", "sessions")
+    views = [view for view in registry.views() if view.name in names]
+    land.create(spark)
+    hot.create(spark, views)
+    return views
+
+
+def records(events, lsn, topic=None, first_offset=0):
+    """Records of one micro-batch; an event given as bytes goes to `topic`."""
+    rows = []
+    for offset, one in enumerate(events, first_offset):
+        to = topic or one["event_type"]
+        value = one if isinstance(one, bytes) else json.dumps(one).encode()
+        rows.append({"lsn": lsn, "topic": to, "partition": 0, "offset": offset, "timestamp": NOW, "value": value})
+    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+
+
+def control(count):
+    return land.control(1, [], {}, NOW, count)
+
+
+def stored(spark, lsn):
+    """The rows of an lsn without what differs by place and time: partials, rejects and verdicts."""
+    rows = spark.table(tables.SPEED_PARTIALS).where(f"lsn = {lsn} AND view NOT IN ('__batch__', '__ids__')")
+    return Counter(
+        repr({k: v for k, v in row.asDict(True).items() if k not in ("lsn", "span")}) for row in rows.collect()
+    )
+
+
+def totals(spark, view, measure, above=0):
+    """What merging the partials of a counting view gives."""
+    found = spark.sql(
+        f"SELECT sum({view}.{measure}) FROM {tables.SPEED_PARTIALS} WHERE view = '{view}' AND lsn > {above}"
+    )
+    return found.first()[0]
+
+
+def test_both_ways_write_the_same_rows(spark, hot_tables):
+    twice = [*ORDERS, *PAGES, ORDERS[3], ORDERS[3]]
+    mixed = pa.concat_tables([records(twice, 1), records([b"{"], 1, topic="order_placed", first_offset=90)])
+    writer = DirectWriter()
+    writer.land(mixed, 1, control(mixed.num_rows))
+    short = writer.write_new(mixed, 1, hot_tables, Window(3600, 1000), NOW)
+    again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
+    frame = spark.createDataFrame(again).coalesce(1)
+    land.land(frame, 2, control(mixed.num_rows))
+    long = write_new(frame, {2: mixed.num_rows}, hot_tables, Window(3600, 1000), NOW)
+    assert stored(spark, 1) == stored(spark, 2)
+    assert short.counts(1) == long.counts(2) == {"facts": 60, "rejects": 1, "duplicates": 2}
+    landed = catch_up.log_records(spark, 1, 2).toPandas()
+    assert sorted(landed[landed.lsn == 1].value) == sorted(landed[landed.lsn == 2].value)
+
+
+def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
+    same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
+    frame = spark.createDataFrame(same).repartition(4)
+    outcome = write_new(frame, {1: 80}, hot_tables, Window(3600, 1000), NOW)
+    assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
+    assert totals(spark, "orders_by_colour_v1", "orders") == 40
+    verdicts = hot.duplicates(spark, 1, 1)
+    assert min(verdicts["offset"].to_pylist()) == 500, "the earliest in the log must win"
+
+
+def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(spark, hot_tables):
+    window = Window(3600, 1000)
+    DirectWriter().write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
+    assert DirectWriter().write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"] == 0
+    restored = Window(3600, 1000)
+    catch_up.restore_window(spark, restored)
+    assert DirectWriter().write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW).counts(3)["duplicates"] == 40
+    assert totals(spark, "orders_by_colour_v1", "orders") == 40
+
+
+def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
+    writer = DirectWriter()
+    whole = records(ORDERS, 1)
+    writer.land(whole, 1, control(40))
+    writer.write_new(whole, 1, hot_tables, Window(3600, 1000), NOW)
+    lost = records([*PAGES, *ORDERS[:5]], 2)
+    writer.land(lost, 2, control(25))
+    window = Window(3600, 1000)
+    catch_up.restore_window(spark, window)
+    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: None)
+    assert hot.coverage(spark, 0).keys() == {1, 2}
+    assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
+    assert spark.table(tables.SPEED_PARTIALS).where("view = 'sessions_v1'").count() == 20
+    again = []
+    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: again.append(gap))
+    assert again == [], "a second catch-up finds nothing"
+
+
+def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_tables):
+    old = [view for view in hot_tables if view.name != "orders_by_colour"]
+    window, writer = Window(3600, 1000), DirectWriter()
+    for lsn in (1, 2):  # the second micro-batch repeats the first
+        part = records(ORDERS, lsn, first_offset=lsn * 100)
+        writer.land(part, lsn, control(40))
+        writer.write_new(part, lsn, old, window, NOW)
+    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: None)
+    assert totals(spark, "orders_by_colour_v1", "orders") == 40
+    assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
+    assert len(hot.duplicates(spark, 1, 2)) == 40, "verdicts are not written twice"
+
+
+def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_tables, monkeypatch):
+    def broken(connection, view, *others):
+        if view.name == "orders_by_colour":
+            raise pa.ArrowInvalid("broken on purpose")
+        return one(connection, view, *others)
+
+    one = partials._one
+    window, writer, part = Window(3600, 1000), DirectWriter(), records(ORDERS, 1)
+    writer.land(part, 1, control(40))
+    with monkeypatch.context() as patch:
+        patch.setattr(partials, "_one", broken)
+        outcome = writer.write_new(part, 1, hot_tables, window, NOW)
+    assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
+    assert "orders_by_colour_v1" not in hot.coverage(spark, 0)[1]
+    assert totals(spark, "orders_by_hour_v1", "orders") == 40
+    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, found: None)
+    assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the next start computes what it lacks"
+
+
+def test_the_log_says_where_it_ends(spark, hot_tables):
+    ranges = [land.Range("order_placed", 0, 0, 40)]
+    part = records(ORDERS, 1)
+    DirectWriter().land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
+    end = land.log_end(spark)
+    assert (end.lsn, end.epoch) == (1, 7)
+    assert end.offsets == {("order_placed", 0): 40}
+    assert end.topic_ids == {"order_placed": "id"}
+    assert tail.log_end() == end

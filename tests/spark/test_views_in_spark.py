@@ -1,0 +1,87 @@
+"""The view cases once more in Spark: partials from Spark's own SQL, speed partials from DuckDB's, served by render.
+
+What DuckDB says in tests/views must be what Spark says here: merged, and from the batch layer alone.
+"""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs import registry, testing
+from spark_jobs.partials import batch_partials_sql, compute, rejects_sql, resolve_sql, stretches_sql
+from spark_jobs.serving.render import Source, serving_sql
+from spark_jobs.view import AggregateView, SequenceView, View
+from tests.views.test_views import expected
+
+pytestmark = pytest.mark.spark
+CASES = testing.cases(Path(__file__).parent.parent / "views")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}-{case.name}")
+def test_spark_serves_the_expected_answer(spark: SparkSession, case: testing.Case) -> None:
+    views = registry.views()
+    facts = testing.facts(case.batches)
+    for cut in (1, len(case.batches)):
+        built, new = testing.until(facts, cut)
+        assert served(spark, views, views[case.view], built, new) == expected(case), f"cut {cut}"
+
+
+def served(
+    spark: SparkSession, views: registry.Views, view: View, built: testing.Facts, new: testing.Facts
+) -> testing.Answer:
+    needed = [view, *looked_up(views, view)]
+    for one in needed:
+        build(spark, one, built)
+    passed = compute(new, needed)
+    rows = [structs(column, table) for column, table in passed.partials.items()]
+    spark.createDataFrame(pa.concat_tables(rows, promote_options="default")).createOrReplaceTempView("speed_partials")
+    sql = serving_sql(view, dict.fromkeys([one.id for one in needed], Source(0, 0, 0, None)), views)
+    sql = re.sub(r"batch\.`(\w+)` VERSION AS OF 0", r"built_\1", sql).replace("speed.partials", "speed_partials")
+    return testing.in_order(spark.sql(sql).toArrow().to_pylist())
+
+
+def looked_up(views: registry.Views, view: View) -> list[View]:
+    return [views.by_name[one.view] for one in view.lookups.values()] if isinstance(view, AggregateView) else []
+
+
+def structs(column: str, table: pa.Table) -> pa.Table:
+    fields = list(table.schema)[1:]
+    struct = pa.StructArray.from_arrays([table[f.name].combine_chunks() for f in fields], fields=fields)
+    return pa.table({"view": pa.array([column] * table.num_rows, pa.string()), "lsn": table["lsn"], column: struct})
+
+
+def build(spark: SparkSession, view: View, built: testing.Facts) -> None:
+    """Temporary views built_<table> from Spark's SQL over the facts."""
+    facts_of = {}
+    for event_type in view.event_types:
+        rows = built.get(event_type)
+        if rows is None:
+            rows = testing.contracts.load().of(event_type).fact_schema.empty_table()
+        spark.createDataFrame(rows).createOrReplaceTempView(f"facts_{event_type}")
+        facts_of[event_type] = f"facts_{event_type}"
+    partials = batch_partials_sql(view, facts_of)
+    if not isinstance(view, SequenceView):
+        spark.sql(partials).createOrReplaceTempView(f"built_{view.id}")
+        return
+    rows, results = stretches_sql(view, f"({partials})", f"({resolve_sql(view, f'({partials})')})")
+    spark.sql(rows).createOrReplaceTempView(f"built_{view.id}_rows")
+    spark.sql(results).createOrReplaceTempView(f"built_{view.id}_results")
+
+
+@pytest.mark.parametrize("view", list(registry.views()), ids=lambda view: view.id)
+def test_partials_have_the_same_columns_in_both_layers(spark: SparkSession, view: View) -> None:
+    build(spark, view, {})
+    suffix = "_rows" if isinstance(view, SequenceView) else ""
+    found = spark.table(f"built_{view.id}{suffix}").toArrow().schema
+    wanted = {field.name: str(field.type) for field in view.partial_schema}
+    assert {name: str(found.field(name).type).replace(" not null", "") for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("view", list(registry.views()), ids=lambda view: view.id)
+def test_spark_can_list_the_facts_that_a_view_rejects(spark: SparkSession, view: View) -> None:
+    build(spark, view, {})
+    if sql := rejects_sql(view, {event_type: f"facts_{event_type}" for event_type in view.event_types}):
+        assert spark.sql(sql).columns == ["lsn", "topic", "partition", "offset", "event_type", "field"]

@@ -1,0 +1,16 @@
+"""A home of its own for tests that read or write the platform's files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.settings import settings
+
+
+@pytest.fixture
+def platform_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    settings.cache_clear()
+    yield tmp_path
+    settings.cache_clear()

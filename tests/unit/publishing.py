@@ -1,0 +1,77 @@
+"""A stand-in for the Thrift server, and a built run, for tests of publishing and pins without Spark."""
+
+import datetime as dt
+from collections.abc import Mapping
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from spark_jobs import registry, tables
+from spark_jobs.ledger.models import Build
+from spark_jobs.ledger.store import Store
+
+NAMES = ("orders_by_day", "word_count")
+VIEWS = registry.Views(tuple(registry.views().by_name[name] for name in NAMES))
+
+
+class Server:
+    """Keeps the views' texts, and what was said to it; dies before the statement `fatal`."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.said: list[str] = []
+        self.fatal: str | None = None
+
+    def __call__(self, statement: str) -> list[tuple[str, str, bool]]:
+        if self.fatal is not None and statement.startswith(self.fatal):
+            raise OSError("the server is gone")
+        self.said.append(statement)
+        if statement.startswith("SHOW VIEWS IN "):
+            schema = statement.removeprefix("SHOW VIEWS IN ")
+            return [(schema, name.split(".")[1], False) for name in self.texts if name.startswith(f"{schema}.")]
+        if " VIEW " in statement:
+            head, text = statement.split(" AS ", 1)
+            self.texts[head.split(" ")[-1].replace("`", "")] = text
+        return []
+
+    def views_said(self) -> list[str]:
+        """CREATE and ALTER statements since the last look, without the text."""
+        found = [statement.split(" AS ")[0] for statement in self.said if " VIEW " in statement]
+        self.said.clear()
+        return found
+
+
+def computed(since: Mapping[int, dt.timedelta]) -> None:
+    """speed.partials: a column per view, and a control row per lsn, committed that long from now."""
+    now = dt.datetime.now(dt.UTC)
+    columns = [view.column for view in VIEWS]
+    fields = [("view", pa.string()), ("lsn", pa.int64()), ("control", tables.CONTROL)]
+    schema = pa.schema([*fields, *((column, pa.string()) for column in columns)])
+    rows = [
+        {"view": tables.BATCH_ROW, "lsn": lsn, "control": {"views": columns, "finished_at": now + age}}
+        for lsn, age in since.items()
+    ]
+    write_deltalake(tables.path(tables.SPEED_PARTIALS), pa.Table.from_pylist(rows, schema=schema), mode="append")
+
+
+def built(store: Store, run_id: str, cut: int, version: int, *, audited: bool = True) -> None:
+    """A run with a build of each view."""
+    store.begin_run(run_id, cut=cut)
+    for view in VIEWS:
+        store.record_build(
+            Build(
+                run_id=run_id,
+                view_id=view.id,
+                mode="full",
+                cut=cut,
+                horizon=None,
+                batch_version=version,
+                results_version=None,
+                row_count=1,
+                seconds=0.1,
+                finished_at=dt.datetime.now(dt.UTC),
+            )
+        )
+    store.progress(run_id, "build")
+    if audited:
+        store.record_audit(run_id, passed=True)

@@ -1,0 +1,90 @@
+"""The batch commands as a program sees them: exit codes, words, and what the ledger keeps of a failure."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spark_jobs.cli import main
+from spark_jobs.ledger import store as ledger
+
+
+def tidemark(*arguments: str) -> tuple[int, str]:
+    """Exit code and everything it printed."""
+    done = CliRunner().invoke(main, arguments)
+    return done.exit_code, done.output
+
+
+@pytest.fixture(autouse=True)
+def _home(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_THRIFT_PORT", "1")  # nobody is there
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def test_a_plan_says_its_cut_and_a_second_run_waits() -> None:
+    code, said = tidemark("batch", "plan", "--run-id", "r1", "--day", "2026-01-05")
+    assert code == 0 and "run r1: cut 0" in said and "2026-01-05" in said
+    assert tidemark("batch", "plan", "--run-id", "r1")[0] == 0, "a retry is no other run"
+    code, said = tidemark("batch", "plan", "--run-id", "r2")
+    assert code == 75 and "run r1 is active" in said
+
+
+def test_a_step_without_a_plan_is_refused() -> None:
+    code, said = tidemark("batch", "build", "--run-id", "r1")
+    assert code == 1 and "`tidemark batch plan --run-id r1` comes first" in said
+
+
+def test_a_failed_publish_is_written_down_and_another_run_may_begin() -> None:
+    tidemark("batch", "plan", "--run-id", "r1")
+    code, said = tidemark("batch", "publish", "--run-id", "r1")
+    assert code == 1 and "Thrift server" in said
+    store = ledger.open()
+    run = store.run("r1")
+    store.close()
+    assert run is not None and run.state == "failed" and run.error is not None and "Thrift server" in run.error
+    assert tidemark("batch", "plan", "--run-id", "r2")[0] == 0
+
+
+def test_status_is_for_people_and_programs() -> None:
+    assert "nothing yet" in tidemark("batch", "status")[1]
+    tidemark("batch", "plan", "--run-id", "r1")
+    found = json.loads(tidemark("batch", "status", "--json")[1])
+    assert [(run["run"], run["state"], run["cut"]) for run in found["runs"]] == [("r1", "active", 0)]
+    assert found["publications"] == []
+
+
+def test_wrong_usage_ends_with_2() -> None:
+    assert tidemark("batch", "plan")[0] == 2
+    assert tidemark("batch", "plan", "--run-id", "r", "--day", "yesterday")[0] == 2
+    code, said = tidemark("pin", "create", "--at", "2026-01-05T10:00:00")
+    assert code == 2 and "lacks its zone" in said
+    assert tidemark("pin", "create", "--at", "soon")[0] == 2
+
+
+def test_pins_are_listed_without_a_server() -> None:
+    assert json.loads(tidemark("pin", "list", "--json")[1]) == []
+    code, said = tidemark("pin", "drop", "p")
+    assert code == 1 and "Thrift server" in said
+
+
+def test_a_stopped_step_fails_its_run_at_once(platform_home: Path) -> None:
+    tidemark("batch", "plan", "--run-id", "r1")
+    program = (
+        "import time\nfrom spark_jobs.cli.step import ledger_step\n"
+        "with ledger_step('r1') as store:\n    print('at work', flush=True)\n    time.sleep(60)\n"
+    )
+    step = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    assert step.stdout is not None and step.stdout.readline() == "at work\n"
+    began = time.monotonic()
+    step.send_signal(signal.SIGTERM)
+    assert step.wait(timeout=20) == 128 + signal.SIGTERM and time.monotonic() - began < 15
+    store = ledger.open()
+    run = store.run("r1")
+    store.close()
+    assert run is not None and (run.state, run.error) == ("failed", "stopped by signal 15")

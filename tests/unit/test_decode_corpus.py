@@ -1,0 +1,54 @@
+"""The corpus of bad input: each record ends where its file says, whichever way it is decoded."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import tables
+from spark_jobs.contracts import load
+from spark_jobs.decode import Reason, decode, layouts
+from spark_jobs.decode.assemble import by_row
+from spark_jobs.decode.reasons import SHOWN
+from tests.corpus.read import FACT, Case, cases
+
+CASES = list(cases())
+
+
+def records(some: list[Case]) -> pa.Table:
+    rows = [
+        {"lsn": 1, "topic": case.topic, "partition": 0, "offset": n, "key": case.key, "value": case.value}
+        | {"timestamp": datetime(2025, 3, 1, tzinfo=UTC), "headers": case.headers}
+        for n, case in enumerate(some)
+    ]
+    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("way", [decode, by_row], ids=["bulk", "row by row"])
+def test_it_ends_where_the_corpus_says(case, way, monkeypatch):
+    monkeypatch.setattr(layouts, "FEWEST", 1)
+    sent = records([case])
+    decoded = way(sent, load())
+    if case.ends == FACT:
+        assert decoded.rejects.select(["reason", "field", "detail"]).to_pylist() == []
+        assert [facts.num_rows for facts in decoded.facts.values()] == [1]
+        return
+    assert not decoded.facts
+    (reject,) = decoded.rejects.to_pylist()
+    assert (reject["reason"], reject["field"]) == (case.ends, case.field)
+    assert decoded.rejects.select(tables.RECORD.names).equals(sent), "no byte is lost"
+    assert reject["detail"].isascii() and reject["detail"].isprintable()
+    assert len(reject["detail"]) <= 2 * SHOWN
+
+
+def test_all_of_the_corpus_at_once_ends_as_each_record_alone(monkeypatch):
+    monkeypatch.setattr(layouts, "FEWEST", 1)
+    rejects = decode(records(CASES), load()).rejects
+    found = dict(zip(rejects["offset"].to_pylist(), rejects["reason"].to_pylist(), strict=True))
+    assert [found.get(n, FACT) for n in range(len(CASES))] == [case.ends for case in CASES]
+
+
+def test_the_corpus_has_a_record_for_every_reason():
+    never_first = {Reason.NUMBER_TOO_LARGE}  # the schemas bound every number; test_decode covers one that does not
+    assert {case.ends for case in CASES} == {*Reason, FACT} - never_first

@@ -1,0 +1,158 @@
+"""The embedded platform's configuration: bound to one address, restarted, secret where it must be."""
+
+import configparser
+import json
+import os
+import stat
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from infra.embedded import airflow, broker, leftovers, lifecycle, supervisor, thrift
+from infra.embedded.launch import environment
+from infra.embedded.metastore import hive_properties
+from infra.embedded.passwords import passwords, write_private
+from infra.embedded.program import Program, nothing
+from infra.embedded.programs import program, programs
+from spark_jobs.settings import Settings
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "a % home")
+
+
+def parsed(text: str) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser()
+    parser.read_string(text)
+    return parser
+
+
+def test_every_part_is_restarted_and_leaves_no_child(here: Settings) -> None:
+    conf = parsed(supervisor.configuration(here, programs(here)))
+    parts = [name for name in conf.sections() if name.startswith("program:")]
+    assert len(parts) == len(programs(here)) == 9
+    for part in parts:
+        assert conf[part]["autorestart"] == conf[part]["stopasgroup"] == conf[part]["killasgroup"] == "true"
+
+
+def test_the_supervisor_has_no_network_door_and_its_socket_is_private(here: Settings) -> None:
+    conf = parsed(supervisor.configuration(here, programs(here)))
+    assert "inet_http_server" not in conf
+    assert conf["unix_http_server"]["chmod"] == "0700"
+
+
+def test_a_percent_sign_in_the_home_survives_the_supervisors_expansion(here: Settings) -> None:
+    conf = parsed(supervisor.configuration(here, programs(here)))
+    assert conf["supervisord"]["pidfile"] % {} == str(here.run_dir / "supervisord.pid")
+
+
+def test_a_home_too_deep_for_a_unix_socket_is_refused_by_name(tmp_path: Path) -> None:
+    deep = Settings(home=tmp_path / ("x" * 100))
+    with pytest.raises(supervisor.SupervisorError, match="TIDEMARK_HOME"):
+        supervisor.start(deep, [])
+
+
+def test_every_need_stands_before_the_part_that_has_it(here: Settings) -> None:
+    seen: set[str] = set()
+    for part in programs(here):
+        assert seen.issuperset(part.needs), part.name
+        seen.add(part.name)
+
+
+def test_a_part_brings_what_it_needs_and_nothing_else(here: Settings) -> None:
+    every = {part.name: part for part in programs(here)}
+    assert list(lifecycle._with_needs(every, ["speed"])) == ["broker", "metastore", "speed"]
+    with pytest.raises(lifecycle.PlatformError, match="no part called 'spede'"):
+        lifecycle._with_needs(every, ["spede"])
+    with pytest.raises(KeyError, match="no part called 'spede'"):
+        program(here, "spede")
+
+
+def test_every_listener_is_bound_to_the_one_address(here: Settings) -> None:
+    kafka = broker.server_properties(here)
+    assert kafka["listeners"] == "PLAINTEXT://127.0.0.1:19092,CONTROLLER://127.0.0.1:19093"
+    assert kafka["advertised.listeners"] == "PLAINTEXT://127.0.0.1:19092"
+    assert "hive.server2.thrift.bind.host=127.0.0.1" in thrift.program(here).command
+    properties = thrift.thrift_properties(here)
+    assert properties["spark.driver.bindAddress"] == properties["spark.driver.host"] == "127.0.0.1"
+    assert properties["spark.ui.enabled"] == "false"
+    assert airflow.configuration(here, passwords(here))["api"]["host"] == "127.0.0.1"
+    assert all("--skip-serve-logs" in airflow.PARTS[f"airflow-{part}"][0] for part in ("scheduler", "triggerer"))
+
+
+def test_state_stays_below_home(here: Settings) -> None:
+    assert f"databaseName={here.home}/" in hive_properties(here)["javax.jdo.option.ConnectionURL"]
+    assert broker.server_properties(here)["log.dirs"].startswith(str(here.home))
+    assert thrift.thrift_properties(here)["spark.local.dir"].startswith(str(here.home))
+
+
+def test_secrets_are_made_once_and_only_their_owner_can_read_them(here: Settings) -> None:
+    made = passwords(here)
+    assert passwords(here) == made
+    assert stat.S_IMODE(here.secrets_file.stat().st_mode) == 0o600
+    assert len(set(made.values())) == len(made) == 4
+
+
+def test_a_secret_that_a_newer_version_wants_is_added_and_the_others_stay(here: Settings) -> None:
+    made = passwords(here)
+    write_private(here.secrets_file, json.dumps({"airflow_admin_password": made["airflow_admin_password"]}))
+    again = passwords(here)
+    assert again["airflow_admin_password"] == made["airflow_admin_password"]
+    assert again["airflow_jwt_secret"] != made["airflow_jwt_secret"]
+
+
+def test_no_command_line_and_no_supervisor_configuration_has_a_secret(here: Settings) -> None:
+    shown = supervisor.configuration(here, programs(here)) + repr([(p.command, p.environment) for p in programs(here)])
+    assert not any(secret in shown for secret in passwords(here).values())
+
+
+def test_airflows_configuration_and_login_are_private_and_survive_a_percent_sign(
+    here: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(airflow, "_migrate", lambda settings: None)
+    airflow.prepare(here)
+    files = [here.airflow_dir / name for name in ("airflow.cfg", "passwords.json")]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    conf = configparser.ConfigParser()
+    conf.read(files[0])
+    assert conf["logging"]["base_log_folder"] == str(here.airflow_dir / "logs")
+    assert json.loads(files[1].read_text()) == {"admin": passwords(here)["airflow_admin_password"]}
+
+
+def test_a_parts_environment_carries_its_mark_and_no_proxy_to_its_neighbours(here: Settings) -> None:
+    part = Program("x", ("true",), ready=nothing, environment={"OWN": "1"})
+    seen = environment(here, part, {"NO_PROXY": "example.org", "HOME": "/root"})
+    assert (seen["OWN"], seen["HOME"]) == ("1", "/root")
+    assert (seen[leftovers.MARK], seen["TIDEMARK_HOME"]) == ("x", str(here.home))
+    assert seen["NO_PROXY"] == "example.org,127.0.0.1,localhost"
+    assert seen["no_proxy"] == "127.0.0.1,localhost"
+
+
+@pytest.fixture
+def orphan(here: Settings) -> Iterator[psutil.Process]:
+    """A process of the part `x` in a session of its own, as Airflow's tasks are."""
+    command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)", str(uuid.uuid4())]
+    mark = {leftovers.MARK: "x", "TIDEMARK_HOME": str(here.home)}
+    started = subprocess.Popen(command, env={**os.environ, **mark}, start_new_session=True, stdout=subprocess.PIPE)
+    assert started.stdout and started.stdout.readline()
+    yield psutil.Process(started.pid)
+    started.kill()
+    started.wait()
+
+
+def test_what_outlives_its_part_is_found_by_its_mark_and_ended(here: Settings, orphan: psutil.Process) -> None:
+    assert [found.pid for found in leftovers.marked(here.home, "x")] == [orphan.pid]
+    assert leftovers.end(here.home, "x")[0].startswith(f"{orphan.pid} ")
+    assert list(leftovers.marked(here.home)) == []
+
+
+def test_other_parts_and_other_homes_are_left_alone(here: Settings, orphan: psutil.Process) -> None:
+    assert leftovers.end(here.home, "y") == []
+    assert leftovers.end(here.home / "other") == []
+    assert orphan.is_running() and orphan.status() != psutil.STATUS_ZOMBIE

@@ -1,0 +1,137 @@
+"""An explanation adds up: what is stored and what came since give the answer, and the records behind it are named."""
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from spark_jobs.cli import main
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.store import Store
+from spark_jobs.registry import Views
+from spark_jobs.serving.explain import ExplainError, Explanation, explain
+from spark_jobs.serving.render import Source
+from tests.unit.small_platform import START, Platform, event
+
+VIEWS = ["orders_by_hour", "orders_by_day", "sessions", "trades", "word_count", "airline_names", "delay_by_carrier_day"]
+DAY = f"day={START.date()}"
+
+
+def order(number: int, store: int = 3, **fields: Any) -> dict[str, Any]:
+    event_id = f"{number:08d}-0000-4000-8000-000000000000"
+    return event("order_placed", START, event_id, store_id=store, quantity=1, unit_price_cents=number, **fields)
+
+
+def page(minute: int, user: int = 7) -> dict[str, Any]:
+    return event("page_viewed", START + dt.timedelta(minutes=minute), user_id=user, url=f"/{minute}")
+
+
+def published(platform: Platform, horizon: dt.datetime | None = None) -> Store:
+    """The platform's newest lsn as publication 0."""
+    store = ledger.open()
+    sources: dict[str, Source] = platform.build(horizon)
+    store.finish_publication(store.begin_publication("batch", sources, cut=platform.lsn).id)
+    return store
+
+
+def why(store: Store, platform: Platform, view: str, *key: str, limit: int = 20) -> Explanation:
+    return explain(store, platform.views, view, key, limit)
+
+
+@pytest.fixture
+def platform(platform_home: Path) -> Platform:
+    return Platform(VIEWS)
+
+
+def test_batch_and_speed_parts_add_up_to_the_answer_and_each_record_is_named(platform: Platform) -> None:
+    platform.land([order(1), order(2, store=4), order(3)])
+    store = published(platform)
+    platform.land([order(5), order(1)])
+    platform.land([order(7)])
+    found = why(store, platform, "orders_by_day", "store_id=3", DAY)
+    assert found.answer == [{"store_id": 3, "day": START.date(), "orders": 4, "revenue_cents": 16}]
+    assert [row["orders"] for row in found.batch["row"]] == [2]
+    assert [(row["lsn"], row["orders"]) for row in found.speed] == [(2, 1), (3, 1)]
+    assert [(e.origin.lsn, e.origin.offset, e.origin.layer) for e in found.events] == [
+        (1, 0, "batch"),
+        (1, 2, "batch"),
+        (2, 3, "speed"),
+        (3, 5, "speed"),
+    ]
+    prices = [json.loads(one.value or b"")["unit_price_cents"] for one in found.events]
+    assert prices == [1, 3, 5, 7]
+    assert (found.source.cut, found.head, found.event_count) == (1, 3, 4)
+
+
+def test_a_view_that_was_never_built_is_explained_by_speed_alone(platform: Platform) -> None:
+    platform.land([event("sentence_posted", text="fox and fox"), event("sentence_posted", text="dog")])
+    found = why(ledger.open(), platform, "word_count", "word=fox")
+    assert found.answer == [{"word": "fox", "occurrences": 2}]
+    assert found.batch == {} and found.publication is None
+    assert [one.origin.offset for one in found.events] == [0]
+
+
+def test_a_sequence_shows_the_results_it_replaces_and_the_late_rows_that_wait(platform: Platform) -> None:
+    platform.land([page(0), page(10), page(0, user=8)])
+    store = published(platform, horizon=START)
+    platform.land([page(20), page(-300)])
+    found = why(store, platform, "sessions", "user_id=7")
+    assert [row["pages"] for row in found.answer] == [3]
+    assert [row["pages"] for row in found.batch["results"]] == [2]
+    assert len(found.batch["rows"]) == 2
+    assert [one.origin.layer for one in found.events] == ["batch", "batch", "speed", "late"]
+
+
+def test_a_lookup_names_the_row_it_came_from(platform: Platform) -> None:
+    platform.land([event("airline_changed", carrier="UA", name="United")])
+    platform.land([event("flight_departed", carrier="UA", delay_minutes=5)])
+    found = why(ledger.open(), platform, "delay_by_carrier_day", "carrier=UA")
+    assert found.lookups == [{"column": "carrier_name", "from": "airline_names", "key": "UA", "value": "United"}]
+    assert why(ledger.open(), platform, "airline_names", "carrier=UA").event_count == 1
+
+
+@pytest.mark.parametrize(
+    ("view", "key", "said"),
+    [
+        ("orders_by_dya", ["store_id=3"], "there is no view orders_by_dya; near: orders_by_day"),
+        ("orders_by_day", [], "say which row of orders_by_day: store_id=... day=..."),
+        ("orders_by_day", ["store=3"], "store=3: the keys of orders_by_day are store_id, day"),
+        ("orders_by_day", ["store_id=three"], "'three' is not a BIGINT"),
+        ("orders_by_day", ["day=yesterday"], "'yesterday' is not a DATE"),
+        ("orders_by_day", ["store_id=5"], "has no row with store_id=5; near: store_id: 4, 3"),
+        ("word_count", ["word=foxx"], "near: word: fox"),
+        ("word_count", ["word=' OR true --"], "has no row with word=' OR true --"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_with_what_is_near(
+    platform: Platform, view: str, key: list[str], said: str
+) -> None:
+    platform.land([order(1, store=3), order(2, store=4), event("sentence_posted", text="fox")])
+    with pytest.raises(ExplainError) as refused:
+        why(ledger.open(), platform, view, *key)
+    assert said in str(refused.value)
+
+
+def test_the_command_prints_every_part_and_json(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform.land([order(1, user_id=9), order(3)])
+    published(platform)
+    platform.land([order(5)])
+
+    def views() -> Views:
+        return platform.views
+
+    monkeypatch.setattr("spark_jobs.registry.views", views)
+    asked = ["explain", "orders_by_hour", "store_id=3", "--limit", "2"]
+    shown = CliRunner().invoke(main, asked)
+    assert shown.exit_code == 0, shown.output
+    assert "batch version 0, cut 1; head 2" in shown.output
+    assert "sketch of about 2 values" in shown.output
+    assert "3 records behind it, the first 2:" in shown.output
+    told = json.loads(CliRunner().invoke(main, [*asked, "--json"]).output)
+    assert told["served"][0]["hour"] == "2026-03-01T12:00:00Z"
+    assert told["records"] == 3 and len(told["first_records"]) == 2
+    refused = CliRunner().invoke(main, ["explain", "nope", "a=1"])
+    assert refused.exit_code == 1 and "there is no view nope" in refused.output

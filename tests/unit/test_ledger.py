@@ -1,0 +1,234 @@
+"""The ledger keeps its promises without Spark, Kafka or files other than its own."""
+
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, create_engine, make_url, update
+
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.models import Base, Build, Meta, Run
+from spark_jobs.ledger.store import LedgerError, RunActive, Store
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> URL:
+    """SQLite; or the database that TIDEMARK_TEST_LEDGER_URL names, emptied: PostgreSQL under the same tests."""
+    elsewhere = os.environ.get("TIDEMARK_TEST_LEDGER_URL")
+    if elsewhere is None:
+        return URL.create("sqlite+pysqlite", database=str(tmp_path / "ledger.db"))
+    engine = create_engine(elsewhere)
+    Base.metadata.drop_all(engine)
+    engine.dispose()
+    return make_url(elsewhere)
+
+
+@pytest.fixture
+def store(at: URL) -> Iterator[Store]:
+    opened = ledger.open(at)
+    yield opened
+    opened.close()
+
+
+def plan(store: Store, run_id: str, cut: int = 5) -> Run:
+    return store.begin_run(run_id, mode="changed", days=[], previous_cut=0, cut=cut, cut_at=datetime.now(UTC))
+
+
+def test_the_file_is_private_and_in_wal_mode(tmp_path: Path) -> None:
+    store = ledger.open(URL.create("sqlite+pysqlite", database=str(tmp_path / "ledger.db")))
+    assert stat.S_IMODE((tmp_path / "ledger.db").stat().st_mode) == 0o600
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    store.close()
+
+
+def test_another_schema_version_is_refused(store: Store, at: URL) -> None:
+    with store.write() as session:
+        session.execute(update(Meta).values(value="99"))
+    with pytest.raises(LedgerError, match="schema version 99"):
+        ledger.open(at)
+
+
+def test_instants_keep_their_time_zone(store: Store) -> None:
+    store.beat("speed", {"lsn": 3})
+    beat = store.heartbeat("speed")
+    assert beat is not None
+    assert beat.payload == {"lsn": 3}
+    assert datetime.now(UTC) - beat.at < timedelta(seconds=10)
+
+
+def test_many_writers_lose_nothing(at: URL) -> None:
+    def work(name: int) -> None:
+        mine = ledger.open(at)
+        for turn in range(20):
+            mine.request("compact", span=f"{name}-{turn}")
+        mine.close()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store, taken = ledger.open(at), 0
+    while store.next_request() is not None:
+        taken += 1
+    store.close()
+    assert taken == 80
+
+
+def test_a_request_is_taken_once_answered_and_reopened_after_a_crash(store: Store) -> None:
+    first = store.request("trim", below=4)
+    assert store.request("trim", below=4) == first, "the same waiting request is one request"
+    assert store.next_request(["compact"]) is None
+    taken = store.next_request()
+    assert taken is not None and (taken.id, taken.kind, taken.arguments) == (first, "trim", {"below": 4})
+    assert store.next_request() is None
+    store.reopen_requests()
+    assert store.next_request() is not None
+    store.answer_request(first, {"files": 2})
+    assert store.await_request(first, 1).answer == {"files": 2}
+
+
+def test_epochs_only_grow(store: Store) -> None:
+    assert store.current_epoch() is None
+    first, second = store.begin_epoch(0, "first start"), store.begin_epoch(7, "recover")
+    current = store.current_epoch()
+    assert current is not None
+    assert (first.id < second.id, current.id, current.after_lsn) == (True, second.id, 7)
+
+
+def test_a_retry_gets_the_first_plan(store: Store) -> None:
+    plan(store, "r1", cut=5)
+    store.fail_run("r1", "the disk was full")
+    again = plan(store, "r1", cut=9)
+    assert (again.cut, again.state, again.error) == (5, "active", None)
+
+
+def test_only_one_run_is_active(store: Store) -> None:
+    plan(store, "r1")
+    with pytest.raises(RunActive, match="run r1 is active"):
+        plan(store, "r2")
+    store.progress("r1", "publish")
+    assert plan(store, "r2").state == "active"
+
+
+def test_a_stale_run_is_superseded_and_can_do_nothing_more(store: Store) -> None:
+    plan(store, "r1")
+    with store.write() as session:
+        session.execute(update(Run).values(progressed_at=datetime.now(UTC) - timedelta(days=1)))
+    plan(store, "r2")
+    for act in (
+        lambda: store.progress("r1", "build"),
+        lambda: store.active_run("r1"),
+        lambda: plan(store, "r1"),
+    ):
+        with pytest.raises(LedgerError, match="superseded"):
+            act()
+
+
+def test_a_failed_run_may_be_retried_until_another_begins(store: Store) -> None:
+    plan(store, "r1")
+    store.fail_run("r1", "the disk was full")
+    assert store.active_run("r1").state == "active"
+    store.record_audit("r1", False)
+    plan(store, "r2")
+    with pytest.raises(LedgerError, match="superseded \\(the audit did not pass"):
+        store.active_run("r1")
+
+
+def test_maintenance_and_runs_exclude_each_other(store: Store) -> None:
+    plan(store, "r1")
+    with pytest.raises(RunActive), store.maintenance("retention"):
+        pass
+    store.fail_run("r1", "x")
+    with store.maintenance("retention"), pytest.raises(RunActive, match="retention"):
+        store.active_run("r1")
+    assert store.active_run("r1").state == "active"
+    assert len(store.runs()) == 1
+
+
+def test_runs_since_the_base_follow_rollbacks(store: Store) -> None:
+    for run_id in ("r1", "r2"):
+        plan(store, run_id)
+        publication = store.begin_publication("batch", {}, cut=5, run_id=run_id)
+        store.finish_publication(publication.id)
+        store.progress(run_id, "publish")
+    plan(store, "r3")
+    assert [run.run_id for run in store.runs_since_base("r3")] == ["r3"]
+    store.finish_publication(store.begin_publication("rollback", {}, cut=5, restores=0).id)
+    assert [run.run_id for run in store.runs_since_base("r3")] == ["r2", "r3"]
+
+
+def test_the_decoded_cut_is_that_of_runs_whose_decode_ended(store: Store) -> None:
+    plan(store, "r1", cut=5)
+    assert store.decoded_cut() == 0
+    store.progress("r1", "decode")
+    store.fail_run("r1", "later")
+    plan(store, "r2", cut=8)
+    assert store.decoded_cut() == 5
+
+
+def test_a_retried_build_replaces_its_row(store: Store) -> None:
+    plan(store, "r1")
+    for version in (1, 2):
+        store.record_build(
+            Build(
+                run_id="r1",
+                view_id="v",
+                mode="full",
+                cut=5,
+                horizon=None,
+                batch_version=version,
+                results_version=None,
+                row_count=1,
+                seconds=0.1,
+                finished_at=datetime.now(UTC),
+            )
+        )
+    assert [(b.view_id, b.batch_version) for b in store.builds("r1").values()] == [("v", 2)]
+
+
+def test_the_newest_verdict_counts(store: Store) -> None:
+    plan(store, "r1")
+    store.record_audit("r1", False, docs_url="file:///docs")
+    store.record_audit("r1", True, 2)
+    audit = store.audit("r1")
+    assert audit is not None and (audit.passed, audit.warnings) == (True, 2)
+
+
+def test_a_publication_is_in_force_from_done_until_the_next_is_done(store: Store) -> None:
+    first = store.begin_publication("initial", {}, cut=0)
+    assert store.current_publication() is None
+    store.finish_publication(first.id)
+    between = datetime.now(UTC)
+    second = store.begin_publication("batch", {}, cut=4)
+    current = store.current_publication()
+    assert current is not None and current.id == 0
+    with pytest.raises(LedgerError, match="publication 1 is unfinished"):
+        store.begin_publication("batch", {}, cut=5)
+    store.finish_publication(second.id)
+    current, earlier = store.current_publication(), store.publication_at(between)
+    assert current is not None and current.id == 1
+    assert earlier is not None and earlier.id == 0
+
+
+def test_a_pin_needs_a_new_name_and_a_live_publication(store: Store) -> None:
+    publication = store.begin_publication("initial", {}, cut=0)
+    store.finish_publication(publication.id)
+    store.begin_pin("p", publication.id, 3, datetime.now(UTC))
+    with pytest.raises(LedgerError, match="exists already"):
+        store.begin_pin("p", publication.id, 3, datetime.now(UTC))
+    later = store.begin_publication("batch", {}, cut=4)
+    store.finish_publication(later.id)
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    assert store.expire_publications(soon) == [], "one is pinned, the other in force"
+    store.drop_pin("p")
+    assert store.expire_publications(soon) == [publication.id]
+    with pytest.raises(LedgerError, match="expired"):
+        store.begin_pin("q", publication.id, 3, datetime.now(UTC))
+    with pytest.raises(LedgerError, match="no pin is called p"):
+        store.drop_pin("p")

@@ -1,0 +1,35 @@
+"""The answer from the tables' files equals the answer recomputed from the log, wherever the cut lies."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs import tables, warehouse
+from spark_jobs.quality import rebuild
+from spark_jobs.quality.compare import compare, first, shape_of
+from spark_jobs.serving.merged import Merged
+from spark_jobs.serving.render import Source
+from tests.unit.small_platform import Platform, market
+
+VIEWS = ["orders_by_hour", "orders_by_colour", "orders_by_day", "sessions", "trades", "word_count", "bus_latest"]
+UNBUILT = Source(None, None, 0, None)
+
+
+@pytest.mark.parametrize("cut_at", [0, 3, 6])
+def test_the_merged_answer_is_the_recomputed_one(platform_home: Path, cut_at: int) -> None:
+    platform = Platform(VIEWS)
+    sources = dict.fromkeys(VIEWS, UNBUILT)
+    for number in range(6):
+        if number == cut_at and number:
+            sources = platform.build()
+        platform.land(market(number))
+    if cut_at == 6:
+        sources = platform.build()
+    merged = Merged(platform.views, sources, platform.lsn)
+    again = rebuild.connect()
+    rebuild.facts(again, rebuild.records(warehouse.dataset(tables.MASTER_LOG), platform.lsn), platform.contracts)
+    for view in platform.views:
+        again.register("served", merged.con.sql(merged.answer(view, lookups=False)).to_arrow_table())
+        compared, differ = compare(again, "FROM served", rebuild.answer(again, view), shape_of(view))
+        assert compared > 0, view.id
+        assert differ == 0, first(again, shape_of(view), ("served", "recomputed"))

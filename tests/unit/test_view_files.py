@@ -1,0 +1,153 @@
+"""A wrong view file is refused when views are loaded, with the file, the reason and a hint."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs import registry
+from spark_jobs.registry import RegistryError
+from spark_jobs.view import EventShape
+
+SHAPES = {
+    "paid": EventShape({"card": "STRING", "cents": "BIGINT", "rate": "DOUBLE"}),
+    "refunded": EventShape({"card": "BIGINT"}),
+    "customer_changed": EventShape({"customer": "STRING", "name": "STRING"}, compacted=True),
+}
+HEAD = """
+from spark_jobs.measures import *
+from spark_jobs.view import Aggregate, Lookup, Row, Sequence
+"""
+NAMES = """view = Aggregate(of="customer_changed", by={"customer": "customer"}, measures={"name": Last("name")},
+    owner="o", description="d")"""
+
+
+def aggregate(**changed: str) -> str:
+    arguments = {"of": '"paid"', "by": '{"card": "card"}', "measures": '{"payments": Count()}', **changed}
+    stated = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    return f'view = Aggregate({stated}, owner="o", description="d")'
+
+
+def sequence(row: str = 'reach="1 minute"', resolve: str | None = None, **changed: str) -> str:
+    resolve = resolve or "SELECT key, ts AS opened_at, ts AS closes_at, cents FROM {rows}"
+    arguments = {"results": '{"cents": "BIGINT"}', **changed}
+    stated = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    rows = f'{{"pay": Row(of="paid", key="card", columns={{"cents": "cents"}}, {row})}}'
+    return f'view = Sequence(key="card", rows={rows}, resolve={resolve!r}, {stated}, owner="o", description="d")'
+
+
+def load(folder: Path, **files: str) -> registry.Views:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(HEAD + text)
+    return registry.load(folder, SHAPES)
+
+
+AGGREGATES = {
+    "unknown event type": (aggregate(of='"payed"'), "unknown event type payed", "paid"),
+    "unknown field": (aggregate(measures='{"total": Sum("amount")}'), "measure total: `amount`", "cents"),
+    "fields of two kinds": (
+        aggregate(of='("paid", "refunded")'),
+        "field card is STRING and BIGINT",
+        "views of their own",
+    ),
+    "no keys": (aggregate(by="{}"), "needs keys and measures", "constant"),
+    "same name twice": (aggregate(measures='{"card": Count()}'), "two columns are named card", "rename"),
+    "reserved name": (aggregate(by='{"lsn": "card"}'), "'lsn' cannot be a column", "lower case"),
+    "name that is SQL": (aggregate(by='{"a; drop": "card"}'), "cannot be a column", "lower case"),
+    "name of a stored part": (aggregate(by='{"a__sum": "card"}'), "cannot be a column", "single underscores"),
+    "floating key": (aggregate(by='{"rate": "rate"}'), "key cannot be DOUBLE", "CAST"),
+    "float without tolerance": (aggregate(measures='{"x": Sum("rate")}'), "without tolerance", "measure integers"),
+    "sum of text": (aggregate(measures='{"x": Mean("card")}'), "Mean of a STRING", "measure a number"),
+    "measure of nothing": (aggregate(measures='{"x": Max()}'), "Max measures nothing", "say of what"),
+    "sketch of a float": (aggregate(measures='{"x": ApproxDistinct("rate")}'), "of a DOUBLE", "CAST"),
+    "filter that is a number": (aggregate(where='"cents"'), "filter cannot be BIGINT", "condition"),
+    "each of no array": (aggregate(each='{"c": "card"}'), "takes an ARRAY<STRING>", "split"),
+    "lookup of nothing": (
+        aggregate(lookups='{"n": Lookup(view="nothing", key="card", column="name")}'),
+        "lookup n reads nothing",
+        "one key",
+    ),
+}
+SEQUENCES = {
+    "unbounded without cover": (sequence("reach=None"), "no bound on its reach", "{forever}"),
+    "reach in words": (sequence('reach="a while"'), "the reach 'a while'", "30 minutes"),
+    "unknown placeholder": (sequence(resolve="SELECT * FROM {rows} WHERE ts > {gap}"), "knows no ['gap']", "pay_reach"),
+    "other tables": (
+        sequence(resolve="SELECT r.* FROM {rows} r JOIN batch.x ON true"),
+        "resolve reads batch.x",
+        "its own WITH parts",
+    ),
+    "two statements": (sequence(resolve="SELECT * FROM {rows}; DROP TABLE x"), "not one SELECT", "WITH"),
+    "the clock": (
+        sequence(resolve="SELECT key, ts AS opened_at, ts AS closes_at, cents FROM {rows} WHERE rand() < 1"),
+        "resolve uses RAND()",
+        "from the rows alone",
+    ),
+    "missing interval": (
+        sequence(resolve="SELECT key, cents FROM {rows}"),
+        "lacks ['closes_at', 'opened_at']",
+        "select",
+    ),
+    "another kind": (sequence(results='{"cents": "STRING"}'), "result cents is BIGINT, not STRING", "CAST"),
+    "no such column": (sequence(resolve="SELECT nothing FROM {rows}"), "DuckDB cannot run it", "docs"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason", "hint"), (AGGREGATES | SEQUENCES).values(), ids=[*AGGREGATES, *SEQUENCES])
+def test_a_wrong_view_is_refused_with_file_reason_and_hint(tmp_path: Path, text: str, reason: str, hint: str) -> None:
+    with pytest.raises(RegistryError) as refused:
+        load(tmp_path, payments=text)
+    assert refused.value.file.endswith("payments.py")
+    assert reason in refused.value.reason
+    assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("payments", "view = 1", "it has no `view`"),
+        ("payments", "import nothing_such", "it does not import: ModuleNotFoundError"),
+        ("payments", aggregate(version="2"), "the file of version 2"),
+        ("Payments", aggregate(), "the file of version 1"),
+    ],
+)
+def test_a_file_must_hold_the_view_that_it_is_named_for(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    with pytest.raises(RegistryError, match=reason):
+        load(tmp_path, **{name: text})
+
+
+def test_two_versions_of_a_view_stand_beside_each_other(tmp_path: Path) -> None:
+    views = load(tmp_path, payments=aggregate(), payments_v2=aggregate(version="2", where='"cents > 0"'))
+    assert [(one.id, one.name, one.column) for one in views] == [
+        ("payments", "payments", "payments_v1"),
+        ("payments_v2", "payments", "payments_v2"),
+    ]
+    assert views.by_name["payments"].version == 2
+
+
+def test_a_lookup_finds_the_key_and_the_measure(tmp_path: Path) -> None:
+    lookups = '{"name": Lookup(view="names", key="card", column="name")}'
+    views = load(tmp_path, names=NAMES, payments=aggregate(lookups=lookups))
+    assert len(views) == 2
+    with pytest.raises(RegistryError, match="names has no measure title"):
+        load(tmp_path, payments=aggregate(lookups=lookups.replace('column="name"', 'column="title"')))
+
+
+@pytest.mark.parametrize(
+    ("by", "bucket"),
+    [
+        ('{"card": "card", "day": "to_date(occurred_at)"}', "day"),
+        ("""{"hour": "date_trunc('HOUR', occurred_at)"}""", "hour"),
+        ("""{"month": "date_trunc('MONTH', occurred_at)"}""", None),
+        ('{"card": "card"}', None),
+    ],
+)
+def test_the_bucket_is_a_key_whose_day_is_the_day_of_the_event(tmp_path: Path, by: str, bucket: str | None) -> None:
+    assert load(tmp_path, payments=aggregate(by=by))["payments"].bucket == bucket
+
+
+def test_every_view_of_the_project_loads_and_is_short() -> None:
+    views = registry.load()
+    assert len(views) >= 12
+    for view in views:
+        lines = (registry.FOLDER / f"{view.id}.py").read_text().splitlines()
+        assert len(lines) <= (20 if hasattr(view, "measures") else 50), view.id

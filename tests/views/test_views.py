@@ -1,0 +1,32 @@
+"""Every view against its cases: as batch, as speed, and merged at every cut. A case is data; see spark_jobs/testing."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs import registry, testing
+
+CASES = testing.cases(Path(__file__).parent)
+
+
+def expected(case: testing.Case) -> testing.Answer:
+    return testing.in_order({name: utc(value) for name, value in row.items()} for row in case.expected)
+
+
+def utc(value: Any) -> Any:
+    return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value
+
+
+def test_every_view_has_a_case() -> None:
+    assert {case.view for case in CASES} == {view.id for view in registry.views()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}-{case.name}")
+def test_batch_speed_and_every_cut_between_give_the_expected_answer(case: testing.Case) -> None:
+    views = registry.views()
+    facts = testing.facts(case.batches)
+    for cut in range(len(case.batches) + 1):
+        built, new = testing.until(facts, cut)
+        assert testing.answer(views[case.view], views, built, new) == expected(case), f"cut {cut}"
