@@ -14,18 +14,26 @@ from infra.embedded.programs import program
 from spark_jobs.settings import ROOT, Settings, settings
 
 LOCAL = "127.0.0.1,localhost"
+# Variables of another Airflow, Spark, Hive or Kafka of this machine: they would outrank the files that configure ours.
+FOREIGN = ("AIRFLOW_", "SPARK_", "PYSPARK_", "HADOOP_", "HIVE_", "KAFKA_")
 
 
 def environment(settings: Settings, program: Program, inherited: Mapping[str, str]) -> dict[str, str]:
-    """What the part is started with: its own variables, its mark, and no proxy on the way to its neighbours."""
+    """What the part is started with: its own variables, its mark, and no proxy on the way to its neighbours.
+
+    Of the `inherited` ones, those that would configure it are left out.
+    """
+    kept = {name: value for name, value in inherited.items() if not name.startswith(FOREIGN)}
     proxies = {name: ",".join(filter(None, [inherited.get(name), LOCAL])) for name in ("NO_PROXY", "no_proxy")}
     mark = {leftovers.MARK: program.name, "TIDEMARK_HOME": str(settings.home)}
-    return {**inherited, **proxies, "PYTHONUNBUFFERED": "1", **program.environment, **mark}
+    return {**kept, **proxies, "PYTHONUNBUFFERED": "1", **program.environment, **mark}
 
 
 def main() -> None:
     part = program(settings(), sys.argv[1])
-    os.environ.update(environment(settings(), part, os.environ))
+    own = environment(settings(), part, os.environ)
+    os.environ.clear()
+    os.environ.update(own)
     for process in leftovers.end(settings().home, part.name):
         print(f"launch: ended {process}, left over from an earlier {part.name}", flush=True)
     part.prepare()

@@ -1,7 +1,7 @@
 """The DAG tests run in Airflow's environment: `.venv-airflow/bin/python -m pytest -c tests/dags/pytest.ini tests/dags`.
 
 A home of their own is made before Airflow is imported, because Airflow reads its configuration then. In any other
-environment nothing of this folder is collected; `make test` calls both.
+environment nothing of this folder is collected or set; `make test` calls both.
 """
 
 import atexit
@@ -18,23 +18,29 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
 
+
+def give_airflow_a_home() -> None:
+    """Point Airflow to this clone's DAGs and to a folder that lasts as long as the tests."""
+    home = tempfile.mkdtemp(prefix="tidemark-dag-tests-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    os.environ |= {
+        "AIRFLOW_HOME": home,
+        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "infra/airflow/plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "reader:viewer",
+        "AIRFLOW__API_AUTH__JWT_SECRET": "for the tests of this folder only; " * 2,
+        "TIDEMARK_HOME": f"{home}/tidemark",
+    }
+    for name in ("AIRFLOW_CONFIG", "TIDEMARK_COMMAND"):
+        os.environ.pop(name, None)
+    sys.path[:0] = [str(DAGS), str(ROOT / "infra/airflow/plugins")]
+
+
 if importlib.util.find_spec("airflow") is None:
     collect_ignore_glob = ["test_*.py"]
-
-home = tempfile.mkdtemp(prefix="tidemark-dag-tests-")
-atexit.register(shutil.rmtree, home, ignore_errors=True)
-os.environ |= {
-    "AIRFLOW_HOME": home,
-    "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
-    "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "infra/airflow/plugins"),
-    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "reader:viewer",
-    "AIRFLOW__API_AUTH__JWT_SECRET": "for the tests of this folder only; " * 2,
-    "TIDEMARK_HOME": f"{home}/tidemark",
-}
-for name in ("AIRFLOW_CONFIG", "TIDEMARK_COMMAND"):
-    os.environ.pop(name, None)
-sys.path[:0] = [str(DAGS), str(ROOT / "infra/airflow/plugins")]
+else:
+    give_airflow_a_home()
 
 
 @pytest.fixture

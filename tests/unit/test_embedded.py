@@ -134,6 +134,12 @@ def test_a_parts_environment_carries_its_mark_and_no_proxy_to_its_neighbours(her
     assert seen["no_proxy"] == "127.0.0.1,localhost"
 
 
+@pytest.mark.parametrize("foreign", ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR"])
+def test_a_part_is_configured_by_nothing_of_its_users_environment(here: Settings, foreign: str) -> None:
+    part = Program("x", ("true",), ready=nothing)
+    assert foreign not in environment(here, part, {foreign: "another"})
+
+
 @pytest.fixture
 def orphan(here: Settings) -> Iterator[psutil.Process]:
     """A process of the part `x` in a session of its own, as Airflow's tasks are."""
