@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.java import find_java
+from spark_jobs import tables
 from spark_jobs.settings import ROOT, Settings, settings
 
 if TYPE_CHECKING:
@@ -99,5 +100,6 @@ def batch_session(app: str) -> "SparkSession":
         "spark.driver.memory": f"{settings().batch_memory_mb}m",
         "spark.driver.extraJavaOptions": f"{java} {settings().batch_java_options}".strip(),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),
     }
     return spark_session(app, **conf)

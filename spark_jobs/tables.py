@@ -14,6 +14,8 @@ QUARANTINE = "master.quarantine"
 DUPLICATES = "master.duplicates"
 SPEED_PARTIALS = "speed.partials"
 
+ROWS_PER_FILE = 500_000
+
 INSTANT = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -36,7 +38,7 @@ RECORD = pa.schema(
 )
 
 # What stands before the fields of an event type in every facts table. `identity` is the 16-byte key of
-# de-duplication; `day` (date of occurred_at, UTC) is the partition.
+# de-duplication; `day` is the date of occurred_at in UTC.
 FACT = pa.schema(
     [
         *COORDINATES,

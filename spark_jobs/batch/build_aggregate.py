@@ -18,7 +18,7 @@ def build(spark: SparkSession, view: AggregateView, task: Task) -> int:
     """The version of batch.<view> at the task's cut."""
     table = tables.batch(view.id)
     columns = _columns(view)
-    delta.create(spark, table, columns, delta.BUCKET_DAY if view.bucket else None)
+    delta.create(spark, table, columns)
     rows = spark.sql(_sql(view, task)).select(columns.names)
     if task.way is Way.BUCKETS:
         assert task.base.batch_version is not None

@@ -1,6 +1,6 @@
 """Writing a version of a batch table, and knowing which version it is.
 
-rows -> repartitioned and sorted -> one Delta commit -> version. A batch table has one writer: the active run.
+rows -> sorted -> one Delta commit -> version. A batch table has one writer: the active run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,10 @@ from spark_jobs import tables
 from spark_jobs.settings import settings
 
 BUCKET_DAY = "bucket_day"
+MANY_FILES = 64
 
 
-def create(spark: SparkSession, table: str, schema: pa.Schema, partitioned_by: str | None = None) -> None:
+def create(spark: SparkSession, table: str, schema: pa.Schema) -> None:
     """Create a batch table where it does not exist.
 
     Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
@@ -27,21 +28,20 @@ def create(spark: SparkSession, table: str, schema: pa.Schema, partitioned_by: s
         return
     types = from_arrow_schema(schema, prefer_timestamp_ntz=False)
     columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in types.fields)
-    partitioning = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
     kept = f"interval {settings().history_days} days"
     spark.sql(
-        f"CREATE TABLE {table} ({columns}) USING delta {partitioning} TBLPROPERTIES "
+        f"CREATE TABLE {table} ({columns}) USING delta TBLPROPERTIES "
         f"('delta.deletedFileRetentionDuration' = '{kept}', 'delta.logRetentionDuration' = '{kept}')"
     )
 
 
 def sorted_by(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Few files with narrow ranges of the first key, so that a point query reads one of them."""
-    return rows.repartitionByRange(*keys[:1]).sortWithinPartitions(*keys)
+    """Sorted in each file, so that a point query reads a small part of it."""
+    return rows.sortWithinPartitions(*keys)
 
 
 def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One file per bucket day."""
+    """In the order of bucket days: a day is in few files, and a file of a large table has few days."""
     return rows.repartition(BUCKET_DAY).sortWithinPartitions(BUCKET_DAY, *keys)
 
 
@@ -52,12 +52,17 @@ def overwrite(rows: DataFrame, table: str) -> int:
 
 
 def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequence[str], base: int) -> int:
-    """Replace the rows of those bucket days in version `base` of the table; returns the new version."""
+    """Replace the rows of those bucket days in version `base` of the table; returns the new version.
+
+    Every run leaves a file or two; now and then they are made one.
+    """
     if version(table) != base:  # what an unpublished run left on top must not stay
         spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {int(base)}")
     listed = ", ".join(f"DATE '{day}'" for day in days)
     writer = rows.where(f"{BUCKET_DAY} IN ({listed})").write.format("delta").mode("overwrite")
     writer.option("replaceWhere", f"{BUCKET_DAY} IN ({listed})").saveAsTable(table)
+    if len(DeltaTable(tables.path(table)).file_uris()) > MANY_FILES + row_count(table) // tables.ROWS_PER_FILE:
+        spark.sql(f"OPTIMIZE {table}")
     return version(table)
 
 
@@ -65,8 +70,8 @@ def version(table: str) -> int:
     return int(DeltaTable(tables.path(table)).version())
 
 
-def row_count(table: str, at: int) -> int:
-    """Rows of a version, from its file statistics."""
+def row_count(table: str, at: int | None = None) -> int:
+    """Rows of a version (None: the newest), from its file statistics."""
     files = pa.table(DeltaTable(tables.path(table), version=at).get_add_actions())
     return int(pc.sum(files["num_records"]).as_py() or 0)
 

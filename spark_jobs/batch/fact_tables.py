@@ -1,16 +1,15 @@
 """The tables of the `decode` step: how they are made, and how a run's rows replace what is there.
 
-Contracts -> facts.<type> (partitioned by day), master.quarantine, master.duplicates.
+Contracts -> facts.<type> (files in the order of time), master.quarantine, master.duplicates.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import contracts, tables
@@ -22,14 +21,16 @@ from spark_jobs.settings import settings
 QUARANTINED = pa.schema([*tables.REJECT, ("state", pa.string())])
 DUPLICATE = pa.schema([*tables.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 
-ROWS_PER_FILE = 500_000
+# What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
+STATISTICS = "lsn,day,occurred_at"
 
 
 def create(spark: SparkSession) -> None:
     """Every table of this step exists, empty at first, with a column for every field of its contract."""
     for schema in ("master", "facts"):
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    wanted = {tables.facts(one.event_type): (fact_columns(one), "PARTITIONED BY (day)") for one in contracts.load()}
+    statistics = f"TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{STATISTICS}')"
+    wanted = {tables.facts(one.event_type): (fact_columns(one), statistics) for one in contracts.load()}
     wanted |= {tables.QUARANTINE: (QUARANTINED, ""), tables.DUPLICATES: (DUPLICATE, "")}
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda table: _create(spark, table, *wanted[table]), wanted))
@@ -40,11 +41,11 @@ def fact_columns(contract: Contract) -> pa.Schema:
     return decoding.plain(pa.schema([*contract.fact_schema, ("day", pa.date32())]))
 
 
-def _create(spark: SparkSession, table: str, schema: pa.Schema, partitioning: str = "") -> None:
+def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str = "") -> None:
     wanted = {f.name: f.dataType.simpleString() for f in from_arrow_schema(schema, prefer_timestamp_ntz=False).fields}
     columns = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items())
     if not spark.catalog.tableExists(table):
-        spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {partitioning}")
+        spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {properties}")
         return
     existing = set(spark.table(table).columns)
     added = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items() if name not in existing)
@@ -52,10 +53,9 @@ def _create(spark: SparkSession, table: str, schema: pa.Schema, partitioning: st
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
 
 
-def by_day(facts: DataFrame, rows_per_day: Mapping[str, int]) -> DataFrame:
-    """Few files: one a day, and more only for days of more than ROWS_PER_FILE rows."""
-    parts = max(rows_per_day.values(), default=0) // ROWS_PER_FILE + 1
-    return facts.repartition("day", F.pmod("offset", F.lit(parts)))
+def in_time(facts: DataFrame, count: int) -> DataFrame:
+    """Few files, each of a narrow range of time, so that a day's facts are found by the files' statistics."""
+    return facts.coalesce(count // tables.ROWS_PER_FILE + 1).sortWithinPartitions("occurred_at")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ master.log (previous cut, cut] and the lsns of days to rebuild -> facts.<type>, 
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -15,15 +16,15 @@ from pyspark.sql import functions as F
 from spark_jobs import contracts, tables
 from spark_jobs.batch import decoding, fact_tables
 from spark_jobs.batch.decoding import Decoded
-from spark_jobs.batch.fact_tables import DUPLICATE, Output, by_day
+from spark_jobs.batch.fact_tables import DUPLICATE, Output, in_time
 from spark_jobs.batch.scope import Scope, scope
 from spark_jobs.ledger.models import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 
 Say = Callable[[str], None]
-Counts = dict[str | None, dict[str, int]]
-"""event type -> day -> records that decoded to it; None: rejects."""
+Counts = Counter[str | None]
+"""event type -> records that decoded to it; None: rejects."""
 
 STATE = "quarantined"
 
@@ -75,27 +76,24 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) 
 
 def _write(todo: Scope, found: Decoded, changed: Collection[str], say: Say) -> dict[str, Any]:
     counts, duplicates = _counts(found), found.losers.count()
-    quarantined = sum(counts.pop(None, {}).values())
+    quarantined = counts.pop(None, 0)
     rejects = found.rejects().withColumn("state", F.lit(STATE)).coalesce(settings().cores)
     outputs = [
-        Output(tables.facts(one), by_day(found.facts(one), days := counts.get(one, {})), bool(days), one in changed)
+        Output(tables.facts(one), in_time(found.facts(one), count := counts[one]), count > 0, one in changed)
         for one in contracts.load().event_types
     ]
     outputs.append(Output(tables.QUARANTINE, rejects, quarantined > 0, bool(todo.again)))
     outputs.append(Output(tables.DUPLICATES, found.losers.select(DUPLICATE.names), duplicates > 0, bool(todo.again)))
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda output: fact_tables.replace(output, todo), outputs))
-    facts = sum(sum(days.values()) for days in counts.values()) - duplicates
+    facts = counts.total() - duplicates
     say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
     return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
 
 
 def _counts(found: Decoded) -> Counts:
     """Duplicates are still in it."""
-    counts: Counts = {}
-    for event_type, day, count in found.rows.groupBy("event_type", "day").count().collect():
-        counts.setdefault(event_type, {})[str(day)] = count
-    return counts
+    return Counter(dict(found.rows.groupBy("event_type").count().collect()))
 
 
 def _changed_days(spark: SparkSession, todo: Scope, found: Decoded) -> dict[str, list[str]]:

@@ -1,6 +1,7 @@
 """What a run has to show at the gate: its new facts, its accounts, its batch tables, each with its suite.
 
-run, builds -> (Suite, how to get its Spark relation at the exact version) one by one.
+run, builds -> (Suite, how to get its Spark relation at the exact version) one by one. What is only counted is read from
+the files, without Spark: on the demo's 720,000 records that takes a second, where Spark, just started, took 74.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs import aggregates, contracts, sequences, tables, warehouse
-from spark_jobs.batch import delta
 from spark_jobs.batch.facts import in_days
 from spark_jobs.dialect import Dialect, exploded, quote, rendered
 from spark_jobs.ledger.models import Build, Run
@@ -26,7 +26,7 @@ from spark_jobs.view import AggregateView, SequenceView, View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK = Dialect.SPARK
+DUCKDB = Dialect.DUCKDB
 Relation = Callable[[], str]
 
 
@@ -92,12 +92,12 @@ class Audited:
         within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
         ends = [("facts", tables.facts(one)) for one in contracts.load().event_types]
         ends += [("quarantined", tables.QUARANTINE), ("duplicates", tables.DUPLICATES)]
-        parts = [f"SELECT topic, 'records' AS what FROM {tables.MASTER_LOG} WHERE kind = 'record' AND {within}"]
-        parts += [f"SELECT topic, '{end}' AS what FROM {table} WHERE {within}" for end, table in ends]
+        parts = [f"SELECT topic, 'records' AS what FROM log WHERE kind = 'record' AND {within}"]
+        parts += [f"SELECT topic, '{end}' AS what FROM {quote(table, DUCKDB)} WHERE {within}" for end, table in ends]
         kinds = ("records", "facts", "quarantined", "duplicates")
         counts = ", ".join(f"count_if(what = '{kind}') AS {kind}" for kind in kinds)
-        counted = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
-        rows = self.spark.sql(counted).collect()
+        con = warehouse.connect({"log": tables.MASTER_LOG, **{table: table for _, table in ends}})
+        rows = con.execute(f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic").fetchall()
         schema = f"topic STRING, {', '.join(f'{kind} BIGINT' for kind in kinds)}"
         self.spark.createDataFrame(rows, schema).createOrReplaceTempView("accounts")
         return "accounts"
@@ -110,17 +110,17 @@ class Audited:
 
     def _with_facts(self, of: list[View]) -> set[str]:
         """Ids of the views that have at least one fact to show."""
-        if not of:
-            return set()
-        parts = [f"(SELECT '{view.id}' AS view FROM ({self._counted(view)}) LIMIT 1)" for view in of]
-        return {row[0] for row in self.spark.sql(" UNION ALL ".join(parts)).collect()}
+        types = {event_type for view in of for event_type in view.event_types}
+        con = warehouse.connect({event_type: tables.facts(event_type) for event_type in types})
+        return {view.id for view in of if con.execute(f"FROM ({self._counted(view)}) LIMIT 1").fetchone()}
 
     def _counted(self, view: View) -> str:
         """The facts that count in a view, not yet grouped."""
-        facts_of = delta.facts_of(view.event_types, self.run.cut)
+        cut = f"WHERE lsn <= {self.run.cut:d}"
+        facts_of = {one: f"(SELECT * FROM {quote(one, DUCKDB)} {cut})" for one in view.event_types}
         if isinstance(view, SequenceView):
-            return sequences.rows(view, SPARK, facts_of)
-        facts = aggregates.source(view, SPARK, facts_of)
+            return sequences.rows(view, DUCKDB, facts_of)
+        facts = aggregates.source(view, DUCKDB, facts_of)
         for name, array in view.each.items():
-            facts = f"SELECT *, {exploded(rendered(array, SPARK), SPARK)} AS {quote(name, SPARK)} FROM ({facts})"
-        return facts if view.where is None else f"SELECT * FROM ({facts}) WHERE {rendered(view.where, SPARK)}"
+            facts = f"SELECT *, {exploded(rendered(array, DUCKDB), DUCKDB)} AS {quote(name, DUCKDB)} FROM ({facts})"
+        return facts if view.where is None else f"SELECT * FROM ({facts}) WHERE {rendered(view.where, DUCKDB)}"
