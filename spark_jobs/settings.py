@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     thrift_memory_mb: int = Field(2048, description="Heap of the Thrift server.")
     batch_memory_mb: int = Field(2048, description="Heap of a batch job.")
     batch_java_options: str = Field(
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC",
         description="JVM options of a batch job; the default spares short jobs the optimising compiler.",
     )
     metastore_memory_mb: int = Field(384, description="Heap of the embedded metastore.")

@@ -41,8 +41,8 @@ class Decoded:
         return self.rows.where(F.col("event_type").isNull()).select(f"{REJECT}.*")
 
 
-def decoded(records: DataFrame, history: Iterable[DataFrame]) -> Decoded:
-    """Decode `records` (columns of tables.RECORD). `history`: relations with `identity` of facts known before.
+def decoded(records: DataFrame, history: DataFrame | None) -> Decoded:
+    """Decode `records` (columns of tables.RECORD). `history`: the `identity` of every fact known before, if any.
 
     The rows are persisted; `Decoded.rows.unpersist()` when done.
     """
@@ -105,15 +105,14 @@ def _laid_out(found: pa.Table, event_type: str | None, column: str, schema: pa.S
     yield from pa.table(columns, schema=schema).to_batches()
 
 
-def _losers(facts: DataFrame, history: Iterable[DataFrame]) -> DataFrame:
+def _losers(facts: DataFrame, history: DataFrame | None) -> DataFrame:
     """Coordinates, event type and identity of every fact that is not the first of its identity.
 
     Only identities that occur twice, or in the history, are compared; that is one hash aggregate over 16-byte keys.
     """
-    twice = facts.groupBy("identity").count().where("count > 1").select("identity", F.lit(False).alias("is_known"))
-    suspects = twice
-    for known in history:
-        before = known.join(facts.select("identity"), "identity", "left_semi")
+    suspects = facts.groupBy("identity").count().where("count > 1").select("identity", F.lit(False).alias("is_known"))
+    if history is not None:
+        before = history.join(facts.select("identity"), "identity", "left_semi")
         suspects = suspects.unionByName(before.select("identity", F.lit(True).alias("is_known")))
     suspects = suspects.groupBy("identity").agg(F.max("is_known").alias("is_known"))
     order = Window.partitionBy("identity").orderBy(*COORDINATES)

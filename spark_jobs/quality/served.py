@@ -94,8 +94,15 @@ class Pinned:
         return self.evidence[cut]
 
     def answer(self, view: View) -> pa.Table:
+        """All rows; instants travel as microseconds, because parsing their text took a third of the time."""
+        relation = f"{pins.schema(self.pin.name)}.`{view.name}`"
         try:
-            return as_arrow(ask(self.connection, f"SELECT * FROM {pins.schema(self.pin.name)}.`{view.name}`"))
+            kinds = {row[0]: row[1] for row in ask(self.connection, f"DESCRIBE {relation}").rows}
+            instants = [name for name, kind in kinds.items() if kind == "timestamp"]
+            wanted = [f"unix_micros(`{name}`) AS `{name}`" if name in instants else f"`{name}`" for name in kinds]
+            rows = as_arrow(ask(self.connection, f"SELECT {', '.join(wanted)} FROM {relation}"))
+            schema = [field.with_type(tables.INSTANT) if field.name in instants else field for field in rows.schema]
+            return rows.cast(pa.schema(schema))
         except SqlError as error:
             raise Unable(f"{view.name} cannot be read through the pin: {error}") from error
 
