@@ -1,7 +1,7 @@
 """A view's partials: the speed layer's pass over Arrow, and the batch layer's SQL for Spark.
 
 speed: facts of a micro-batch --one DuckDB query per view, one thread--> partials per (lsn, key), and rejects.
-batch: relations of facts --SQL text for Spark--> the same partials without lsn, merged, resolved, served.
+batch: relations of facts --SQL text for Spark--> the same partials without lsn, merged.
 A view whose query fails is reported in `failed`; the others are not touched. Pure: no Spark, no files.
 """
 
@@ -159,13 +159,3 @@ def rejects_sql(view: View, facts_of: Mapping[str, str]) -> str | None:
 def merge_sql(view: AggregateView, relation: str) -> str:
     """Spark: one row per key of `relation`; the columns of partial_schema in and out."""
     return aggregates.merged(view, Dialect.SPARK, relation)
-
-
-def resolve_sql(view: SequenceView, relation: str) -> str:
-    """Spark: the results (view.result_kinds) of the stored rows in `relation`."""
-    return sequences.resolve(view, Dialect.SPARK, relation)
-
-
-def stretches_sql(view: SequenceView, rows: str, results: str) -> tuple[str, str]:
-    """Spark: `rows` (with lsn) and `results`, both with `stretch_end`; they must be whole stretches, or everything."""
-    return sequences.stretches(view, Dialect.SPARK, rows, results)

@@ -1,16 +1,18 @@
 """Build a sequence view: stored rows and results, each with its `stretch_end`.
 
-facts -> rows -> resolve -> stretches -> batch.<view>_rows (what a late event may still touch), batch.<view>_results.
-The queries are in resolving.py; here they meet Spark, Delta and the horizon.
+facts -> rows -> (partitions of keys) mapInArrow(resolve, stretches) -> batch.<view>_rows (what a late event may still
+touch), batch.<view>_results. The rule is in resolving.py; here it meets Spark, Delta and the horizon.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import tables
 from spark_jobs.batch import delta, resolving
@@ -23,6 +25,10 @@ from spark_jobs.settings import settings
 from spark_jobs.view import SequenceView
 
 SPARK = Dialect.SPARK
+MADE = ("made_rows", "made_results")
+ROWS_AT_ONCE = 500_000
+"""About how many rows a task resolves at once; they are in its memory."""
+ARROW_ROWS = 65_536
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -42,8 +48,10 @@ def build(spark: SparkSession, view: SequenceView, task: Task) -> Built:
     row_columns, result_columns = columns(view)
     delta.create(spark, rows_table, row_columns)
     delta.create(spark, results_table, result_columns)
-    with _relations(spark, view, task) as (live, queries):
-        horizon = _horizon(spark, task, live)
+    with _relations(spark, view) as relations:
+        queries, of_horizon = _queries(spark, view, task, relations)
+        horizon = _horizon(spark, task, of_horizon)
+        _resolve(spark, view, task, relations, horizon)
         late = "" if horizon is None else f" WHERE stretch_end >= {micros(horizon)}"
         rows = f"SELECT * FROM ({queries.rows}){late}"
         return Built(
@@ -69,39 +77,97 @@ def _laid_out(spark: SparkSession, sql: str, schema: pa.Schema, then: str) -> Da
     return delta.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
 
 
-@contextmanager
-def _relations(spark: SparkSession, view: SequenceView, task: Task) -> Iterator[tuple[list[str], Queries]]:
-    """The relations of the build as persisted temporary views; gives those that hold all rows, and the queries."""
-    persisted: dict[str, DataFrame] = {}
+class _Relations:
+    """The temporary views of one build."""
 
-    def named(what: str) -> str:
-        return f"{view.id}__{what}"
+    def __init__(self, spark: SparkSession, view: SequenceView) -> None:
+        self._spark, self._view, self._persisted = spark, view, dict[str, DataFrame]()
 
-    def persist(name: str, sql: str) -> str:
-        persisted[name] = spark.sql(sql).persist()
-        persisted[name].createOrReplaceTempView(name)
+    def name(self, what: str) -> str:
+        return f"{self._view.id}__{what}"
+
+    def add(self, name: str, rows: DataFrame, *, persist: bool) -> str:
+        self._persisted[name] = rows.persist() if persist else rows
+        rows.createOrReplaceTempView(name)
         return name
 
-    try:
-        everything = _facts(view, task)
-        if task.way is Way.FULL:
-            queries, stored = resolving.from_scratch(view, SPARK, named, everything), []
-        else:
-            before = Stored(
-                f"{tables.batch_rows(view.id)} VERSION AS OF {task.base.batch_version}",
-                f"{tables.batch_results(view.id)} VERSION AS OF {task.base.results_version}",
-            )
-            recent = persist(named("recent"), _facts(view, task, f"lsn > {int(task.base.cut)}"))
-            deep = _deep(spark, task, recent)
-            whole = (persist(named("deep"), deep), everything) if deep else None
-            queries, stored = resolving.replayed(view, SPARK, named, recent, before, whole), [before.rows]
-        for name, sql in queries.relations:
-            persist(name, sql)
-        yield [named("live"), *stored], queries
-    finally:
-        for name, rows in persisted.items():
+    def drop(self) -> None:
+        for name, rows in self._persisted.items():
             rows.unpersist()
-            spark.catalog.dropTempView(name)
+            self._spark.catalog.dropTempView(name)
+
+
+def _queries(spark: SparkSession, view: SequenceView, task: Task, relations: _Relations) -> tuple[Queries, list[str]]:
+    """The queries, with all relations up to `live` there; and the relations that hold all rows."""
+    everything, stored = _facts(view, task), list[str]()
+    if task.way is Way.FULL:
+        queries = resolving.from_scratch(view, SPARK, relations.name, everything)
+    else:
+        before = Stored(
+            f"{tables.batch_rows(view.id)} VERSION AS OF {task.base.batch_version}",
+            f"{tables.batch_results(view.id)} VERSION AS OF {task.base.results_version}",
+        )
+        stored = [before.rows]
+        new = spark.sql(_facts(view, task, f"lsn > {int(task.base.cut)}"))
+        recent = relations.add(relations.name("recent"), new, persist=True)
+        deep = _deep(spark, task, recent)
+        whole = (relations.add(relations.name("deep"), spark.sql(deep), persist=True), everything) if deep else None
+        queries = resolving.replayed(view, SPARK, relations.name, recent, before, whole)
+    for name, sql in queries.relations:
+        relations.add(name, spark.sql(sql), persist=task.way is not Way.FULL)
+    return queries, [relations.name("live"), *stored]
+
+
+def _resolve(
+    spark: SparkSession, view: SequenceView, task: Task, relations: _Relations, horizon: datetime | None
+) -> None:
+    """Add `made_rows` and `made_results`: what `resolved` makes of `live`, a partition of keys at a time."""
+    schema = pa.schema([(name, pa.struct(list(one))) for name, one in zip(MADE, columns(view), strict=True)])
+    live = spark.table(relations.name("live"))
+    if task.way is Way.FULL:
+        size = sum(delta.row_count(tables.facts(event_type)) for event_type in view.event_types)
+    else:
+        size = live.count()
+    made = live.repartition(settings().cores + size // ROWS_AT_ONCE, "key").mapInArrow(
+        _pass(view, schema, 0 if horizon is None else micros(horizon)),
+        from_arrow_schema(schema, prefer_timestamp_ntz=False),
+    )
+    together = relations.add(relations.name("made"), made, persist=True)
+    for name in MADE:
+        one = spark.sql(f"SELECT {name}.* FROM {together} WHERE {name} IS NOT NULL")
+        relations.add(relations.name(name), one, persist=False)
+
+
+def _pass(
+    view: SequenceView, schema: pa.Schema, horizon: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """The task: all rows of some keys -> rows that reach the horizon, and results, each in its struct column."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if live := list(batches):
+            rows, results = resolving.resolved(view, pa.Table.from_batches(live))
+            recent = rows.filter(pc.greater_equal(rows["stretch_end"], horizon))
+            for name, found in zip(MADE, (recent, results), strict=True):
+                yield from _in_struct(found, name, schema)
+
+    return run
+
+
+def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    fields = list(schema.field(name).type)
+    for batch in found.select([field.name for field in fields]).cast(pa.schema(fields)).to_batches(ARROW_ROWS):
+        struct = pa.StructArray.from_arrays(batch.columns, fields=fields)
+        arrays = [struct if field.name == name else pa.nulls(len(batch), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@contextmanager
+def _relations(spark: SparkSession, view: SequenceView) -> Iterator[_Relations]:
+    relations = _Relations(spark, view)
+    try:
+        yield relations
+    finally:
+        relations.drop()
 
 
 def _facts(view: SequenceView, task: Task, where: str = "") -> str:

@@ -27,7 +27,7 @@ from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol
 from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.compute import ARROW_ROWS
 from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.housekeeping import Housekeeping
+from spark_jobs.speed.housekeeping import SMALL_FILE, Housekeeping
 from spark_jobs.speed.partials_step import Outcome, write_new
 from spark_jobs.speed.status import Status
 from spark_jobs.view import View
@@ -43,6 +43,7 @@ PROPERTIES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
     # How often an idle query asks Kafka for news; the default, 10 ms, takes a third of a core for nothing.
     "spark.sql.streaming.pollingDelay": "50ms",
+    "spark.databricks.delta.optimize.minFileSize": str(SMALL_FILE),
 }
 
 Control = Callable[[int], dict[str, object]]

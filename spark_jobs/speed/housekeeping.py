@@ -7,10 +7,14 @@ two tables keep their one writer.
 import datetime as dt
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs import tables
@@ -24,8 +28,10 @@ from spark_jobs.speed.status import Status
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
-COMPACTED_AT_FILES = 8
-"""A span with fewer files than this is left as it is."""
+SMALL_FILE = 64 * 2**20
+"""Bytes; larger files are not written again."""
+MANY_SMALL_FILES = 8
+"""A partition with fewer small files than this is left as it is."""
 
 
 class Housekeeping:
@@ -90,19 +96,21 @@ class Housekeeping:
         return age_ms > retention * settings().retention_alarm_share
 
     def _compact_closed_spans(self) -> None:
-        """Rewrite the small files of spans that get no more commits; the rows stay the same."""
+        """Once a span is over: join the small files of closed spans, and of the log's days; the rows stay the same."""
         closed = hot.current_span() - 1
         if closed <= self._compacted_span:
             return
-        for span in range(self._compacted_span + 1, closed + 1):
-            self._compact(span)
+        for span in fragmented(_files(tables.SPEED_PARTIALS), "span"):
+            if span <= closed:
+                self._compact(f"{tables.SPEED_PARTIALS} WHERE span = {int(span)}")
+        for day in fragmented(_files(tables.MASTER_LOG), "landed_on"):
+            self._compact(f"{tables.MASTER_LOG} WHERE landed_on = DATE '{day:%Y-%m-%d}'")
         self._compacted_span = closed
 
-    def _compact(self, span: int) -> None:
+    def _compact(self, what: str) -> None:
         with self._turn:
-            done = self._spark.sql(f"OPTIMIZE {tables.SPEED_PARTIALS} WHERE span = {int(span)}").first()
-            self._spark.sql(f"OPTIMIZE {tables.MASTER_LOG} WHERE landed_on = DATE '{dt.datetime.now(dt.UTC):%Y-%m-%d}'")
-        log.info("compacted span %d: %s", span, done["metrics"] if done else None)
+            self._spark.sql(f"OPTIMIZE {what}")
+        log.info("compacted %s", what)
 
     def _answer_one_request(self) -> None:
         request = self._store.next_request(["compact", "trim"])
@@ -124,3 +132,14 @@ class Housekeeping:
             in_window = hot.current_span() - settings().id_window_seconds // settings().span_seconds - 1
             self._spark.sql(f"DELETE FROM {tables.SPEED_PARTIALS} WHERE lsn <= {below} AND span < {in_window}")
             return {"trimmed_up_to": below}
+
+
+def fragmented(files: pa.Table, partitioned_by: str) -> list[Any]:
+    """Partitions with many small files, in order. `files`: a table's add actions, flat."""
+    small = files.filter(pc.less(files["size_bytes"], SMALL_FILE))
+    counted = Counter(small[f"partition.{partitioned_by}"].to_pylist())
+    return sorted(partition for partition, count in counted.items() if count >= MANY_SMALL_FILES)
+
+
+def _files(table: str) -> pa.Table:
+    return pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))

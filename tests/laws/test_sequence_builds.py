@@ -52,9 +52,9 @@ def chain_differs(
     for cut, share in builds:
         horizon = int(share * subject.steps) * subject.step
         queries = grown(con, subject, done, cut, stored_from, heed_deep=heed_deep) if done else scratch(subject, cut)
-        write(con, queries, "built", horizon)
+        write(con, subject, queries, "built", horizon)
         done, stored_from = cut, horizon
-    write(con, scratch(subject, done), "full", stored_from)
+    write(con, subject, scratch(subject, done), "full", stored_from)
     wrong: set[Any] = set()
     for part, columns in {"rows": ["lsn", *subject.view.row_kinds], "results": [*subject.view.result_kinds]}.items():
         names = listed([*columns, "stretch_end"], D)
@@ -82,10 +82,13 @@ def named(what: str) -> str:
     return f"made_{what}"
 
 
-def write(con: Connection, queries: Queries, into: str, horizon: int) -> None:
+def write(con: Connection, subject: Subject, queries: Queries, into: str, horizon: int) -> None:
     """The tables <into>_rows, from the horizon on, and <into>_results."""
     for name, sql in queries.relations:
         con.execute(f"CREATE OR REPLACE TABLE {name} AS {sql}")
+    live = con.sql(f"FROM {queries.relations[-1][0]}").to_arrow_table()
+    for part, made in zip(("rows", "results"), resolving.resolved(subject.view, live), strict=True):
+        con.register(named(f"made_{part}"), made)
     con.execute(f"CREATE OR REPLACE TABLE next_rows AS SELECT * FROM ({queries.rows}) WHERE stretch_end >= {horizon}")
     con.execute(f"CREATE OR REPLACE TABLE next_results AS {queries.results}")
     for part in ("rows", "results"):

@@ -1,4 +1,4 @@
-"""The view cases once more in Spark: partials from Spark's own SQL, speed partials from DuckDB's, served by render.
+"""The view cases once more in Spark: stored as the batch layer does, speed partials from DuckDB, served by render.
 
 What DuckDB says in tests/views must be what Spark says here: merged, and from the batch layer alone.
 """
@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs import registry, testing
-from spark_jobs.partials import batch_partials_sql, compute, rejects_sql, resolve_sql, stretches_sql
+from spark_jobs.batch import resolving
+from spark_jobs.partials import batch_partials_sql, compute, rejects_sql
 from spark_jobs.serving.render import Source, serving_sql
 from spark_jobs.view import AggregateView, SequenceView, View
 from tests.views.test_views import expected
@@ -66,9 +67,9 @@ def build(spark: SparkSession, view: View, built: testing.Facts) -> None:
     if not isinstance(view, SequenceView):
         spark.sql(partials).createOrReplaceTempView(f"built_{view.id}")
         return
-    rows, results = stretches_sql(view, f"({partials})", f"({resolve_sql(view, f'({partials})')})")
-    spark.sql(rows).createOrReplaceTempView(f"built_{view.id}_rows")
-    spark.sql(results).createOrReplaceTempView(f"built_{view.id}_results")
+    rows, results = resolving.resolved(view, spark.sql(partials).toArrow())
+    spark.createDataFrame(rows).createOrReplaceTempView(f"built_{view.id}_rows")
+    spark.createDataFrame(results).createOrReplaceTempView(f"built_{view.id}_results")
 
 
 @pytest.mark.parametrize("view", list(registry.views()), ids=lambda view: view.id)
