@@ -44,13 +44,14 @@ class Decoded:
 def decoded(records: DataFrame, history: DataFrame | None) -> Decoded:
     """Decode `records` (columns of tables.RECORD). `history`: the `identity` of every fact known before, if any.
 
-    The rows are persisted; `Decoded.rows.unpersist()` when done.
+    The rows are persisted; `Decoded.rows.unpersist()` when done. The losers are checkpointed, as Spark would plan a
+    persisted relation over the history anew with every append to a table of facts.
     """
     known = contracts.load()
     schema = _schema(known)
     rows = records.mapInArrow(_task(schema), from_arrow_schema(schema, prefer_timestamp_ntz=False)).persist()
     losers = _losers(rows.where(F.col("event_type").isNotNull()).select(HEAD.names).drop("day"), history)
-    return Decoded(rows, losers.persist())
+    return Decoded(rows, losers.localCheckpoint())
 
 
 def records_of(spark: SparkSession, where: str) -> DataFrame:

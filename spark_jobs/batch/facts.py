@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from spark_jobs import contracts, tables
 from spark_jobs.batch import decoding, fact_tables
 from spark_jobs.batch.decoding import Decoded
+from spark_jobs.batch.delta import row_count
 from spark_jobs.batch.fact_tables import DUPLICATE, Output, in_time
 from spark_jobs.batch.scope import Scope, scope
 from spark_jobs.ledger.models import Run
@@ -49,7 +50,7 @@ def _lsns_of(spark: SparkSession, days: Sequence[str], cut: int) -> list[int]:
     """Lsns that hold a fact of those days, or were landed on them (their rejects may be facts now)."""
     if not days:
         return []
-    sources = [f"SELECT lsn FROM {tables.facts(t)} WHERE {in_days(days)}" for t in contracts.load().event_types]
+    sources = [f"SELECT lsn FROM {tables.facts(t)} WHERE {in_days(days)}" for t in _types_with_facts()]
     landed = in_days(days).replace("day IN", "landed_on IN")
     sources.append(f"SELECT lsn FROM {tables.MASTER_LOG} WHERE {landed} AND lsn <= {int(cut)}")
     found = spark.sql(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})")
@@ -67,15 +68,17 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) 
         return _write(todo, found, changed.keys(), say)
     finally:
         found.rows.unpersist()
-        found.losers.unpersist()
+
+
+def _types_with_facts() -> list[str]:
+    """Each table in a query costs its planning, empty or not."""
+    return [one for one in contracts.load().event_types if row_count(tables.facts(one))]
 
 
 def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
     """Identities of all earlier facts, in one relation: a join for each event type took most of a decode's time."""
-    if not todo.previous:
-        return None
-    types = contracts.load().event_types
-    return reduce(DataFrame.union, [_identities(spark, one, todo) for one in types])
+    types = _types_with_facts() if todo.previous else []
+    return reduce(DataFrame.union, [_identities(spark, one, todo) for one in types]) if types else None
 
 
 def _identities(spark: SparkSession, event_type: str, todo: Scope) -> DataFrame:

@@ -35,9 +35,7 @@ def sources(check: bool) -> None:
     from spark_jobs.serving import dbt_sources
 
     if check:
-        if not dbt_sources.is_current(views()):
-            click.echo(f"{dbt_sources.SOURCES} is out of date: run `tidemark dbt sources`", err=True)
-            sys.exit(1)
+        sys.exit(_warn_of_old_sources())
     elif dbt_sources.write(views()):
         click.echo(f"wrote {dbt_sources.SOURCES}")
 
@@ -47,7 +45,7 @@ def sources(check: bool) -> None:
 @click.option("--select", help="Models as dbt selects them, for instance market_days+.")
 def build(pin: str | None, select: str | None) -> None:
     """Build and test the marts."""
-    _refresh_sources()
+    _warn_of_old_sources()
     sys.exit(run(["build", *(["--select", select] if select else [])], _pinned(pin)))
 
 
@@ -55,7 +53,7 @@ def build(pin: str | None, select: str | None) -> None:
 @pin_option
 def docs(pin: str | None) -> None:
     """Write the documentation: one page, for the web server of Airflow or a browser."""
-    _refresh_sources()
+    _warn_of_old_sources()
     code = run(["docs", "generate", "--static"], _pinned(pin))
     if code == 0:
         page = home() / "docs/index.html"
@@ -95,10 +93,12 @@ def _pinned(name: str | None) -> str:
         return pins.schema(made.name)
 
 
-def _refresh_sources() -> None:
-    """A view that was added a moment ago is a source as well."""
+def _warn_of_old_sources() -> bool:
+    """Whether sources.yml is out of date. Only a developer's own command rewrites it, no scheduled run."""
     from spark_jobs.registry import views
     from spark_jobs.serving import dbt_sources
 
-    if dbt_sources.write(views()):
-        click.echo(f"{dbt_sources.SOURCES.name} was out of date and is rewritten: commit it")
+    if dbt_sources.is_current(views()):
+        return False
+    click.echo(f"{dbt_sources.SOURCES} is out of date: run `tidemark dbt sources`", err=True)
+    return True

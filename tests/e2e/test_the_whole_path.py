@@ -163,6 +163,7 @@ def stranger(fed: Platform) -> Iterator[Platform]:
         yield fed
     finally:
         file.unlink()
+        fed.tidemark("dbt", "sources")
         fed.tidemark("restart", "speed")
 
 
@@ -175,3 +176,7 @@ def test_a_stranger_adds_a_view_in_one_file_and_sees_it_everywhere(stranger: Pla
     assert stranger.sql(question)[0][0] == orders(stranger)
     assert "orders_by_product" in stranger.tidemark("views")
     assert stranger.run("dbt", "sources", "--check").returncode == 1, "dbt's sources ask to be written anew"
+    stranger.tidemark("dbt", "sources")
+    stranger.tidemark("dbt", "docs")
+    page = stranger.settings.home / "dbt/docs/index.html"
+    assert "orders_by_product" in page.read_text(), "dbt's sources and documentation name it"

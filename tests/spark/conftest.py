@@ -28,11 +28,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings.cache_clear()
 
 
+# For a handful of rows, compiling the plans takes longer than running them; the end-to-end tests run compiled plans.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
 @pytest.fixture
 def lake(spark: SparkSession) -> Iterator[Lake]:
     """Empty tables, an empty ledger, and the means to land events."""
     made = Lake(spark)
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
     yield made
+    for name in INTERPRETED:
+        spark.conf.unset(name)
     made.store.close()
     for row in spark.sql("SHOW SCHEMAS").collect():
         if row[0] in tables.SCHEMAS or row[0].startswith("pin_"):
