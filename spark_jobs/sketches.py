@@ -34,12 +34,11 @@ def _sketch(values: list[int] | list[str] | None) -> bytes:
     return bytes(sketch.serialize_updatable())
 
 
-def union(sketches: Iterable[bytes | None]) -> bytes:
+def union(sketches: Iterable[bytes]) -> bytes:
     """One sketch of all values of `sketches`."""
     together = hll_union(LG_K)
     for sketch in sketches:
-        if sketch is not None:
-            together.update(hll_sketch.deserialize(sketch))
+        together.update(hll_sketch.deserialize(sketch))
     return bytes(together.get_result(HLL_8).serialize_updatable())
 
 
@@ -53,7 +52,16 @@ def estimate(sketch: bytes) -> int:
 
 
 def add_sketches(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give a DuckDB connection the functions that merge and estimate sketches there."""
+    """Give a DuckDB connection the functions of views' text that merge and estimate sketches; no sketch gives NULL."""
     blob = connection.list_type("BLOB")
-    connection.create_function("hll_union_all", union, [blob], "BLOB", null_handling="special")
-    connection.create_function("hll_estimate", estimate, ["BLOB"], "BIGINT", null_handling="special")
+    connection.create_function("hll_union_all", _union_all, [blob], "BLOB", null_handling="special")
+    connection.create_function("hll_estimate", _estimate, ["BLOB"], "BIGINT", null_handling="special")
+
+
+def _union_all(found: list[bytes | None] | None) -> bytes | None:
+    given = [one for one in found or () if one is not None]
+    return given[0] if len(given) == 1 else union(given) if given else None
+
+
+def _estimate(sketch: bytes | None) -> int | None:
+    return None if sketch is None else estimate(sketch)

@@ -69,6 +69,11 @@ class Platform:
             rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
             return rows
 
+    def delta(self, table: str) -> str:
+        """Where the files of `schema.table` are."""
+        schema, name = table.split(".")
+        return f"{self.settings.warehouse}/{schema}.db/{name}"
+
     def airflow(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
         """The answer of Airflow's REST API (`/api/v2` + path) to its administrator."""
         password = passwords(self.settings)["airflow_admin_password"]
@@ -98,12 +103,12 @@ class Platform:
         return await_true(back, seconds, f"{part} does not come back")
 
 
-def await_true(condition: Callable[[], bool], seconds: float, otherwise: str) -> float:
-    """Ask until it holds; fails with `otherwise` after `seconds`."""
+def await_true(condition: Callable[[], bool], seconds: float, otherwise: str, every: float = 0.25) -> float:
+    """Ask `every` so many seconds until it holds; fails with `otherwise` after `seconds`."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, otherwise
-        time.sleep(0.25)
+        time.sleep(every)
     return time.monotonic() - began
 
 

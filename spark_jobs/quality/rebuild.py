@@ -14,8 +14,7 @@ from spark_jobs import aggregates, sequences, tables, warehouse
 from spark_jobs.contracts import Contract, Contracts
 from spark_jobs.decode import decode
 from spark_jobs.dialect import Dialect, listed
-from spark_jobs.serving.merged import add_sketches
-from spark_jobs.sketches import sketched
+from spark_jobs.sketches import add_sketches, sketched
 from spark_jobs.view import AggregateView, SequenceView, View
 
 RECORDS_AT_ONCE = 200_000

@@ -7,14 +7,14 @@ holds it against the answer over Thrift (I20).
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, sequences, sketches, tables, warehouse
+from spark_jobs import aggregates, sequences, tables, warehouse
 from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
+from spark_jobs.sketches import add_sketches
 from spark_jobs.view import AggregateView, SequenceView, View
 
 DUCKDB = Dialect.DUCKDB
@@ -127,19 +127,3 @@ def micros(at: datetime) -> int:
     """Microseconds since 1970, exactly."""
     since = at.astimezone(UTC) - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def add_sketches(con: duckdb.DuckDBPyConnection) -> None:
-    """Give a connection the functions that views' DuckDB text uses for ApproxDistinct."""
-    blobs, blob, big = con.list_type("BLOB"), "BLOB", "BIGINT"
-    con.create_function("hll_union_all", _union, [blobs], blob, null_handling="special")
-    con.create_function("hll_estimate", _estimate, [blob], big, null_handling="special")
-
-
-def _union(found: list[bytes | None] | None) -> bytes | None:
-    given = [one for one in found or () if one is not None]
-    return given[0] if len(given) == 1 else sketches.union(given) if given else None
-
-
-def _estimate(sketch: bytes | None) -> int | None:
-    return None if sketch is None else sketches.estimate(sketch)

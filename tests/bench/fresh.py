@@ -8,13 +8,14 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import numpy as np
 from kafka import KafkaProducer
 
 from spark_jobs.settings import ROOT
 from tests.bench.stand import Stand, stand
-from tests.platform import await_true
+from tests.platform import Platform, await_true
 
 Row = dict[str, object]
 FIRST_STORE = 1_000_000
@@ -39,13 +40,14 @@ def _under_load(place: Stand, rate: int, probes: int, first_store: int) -> list[
     command = [ROOT / "tidemark", "generate", "--rate", str(rate), "--seed", str(rate)]
     with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL) as generator:
         try:
-            _probe(place, range(first_store - 5, first_store))  # the first queries compile
-            return _probe(place, range(first_store, first_store + probes))
+            probe(place, range(first_store - 5, first_store))  # the first queries compile
+            return probe(place, range(first_store, first_store + probes))
         finally:
             generator.terminate()
 
 
-def _probe(place: Stand, stores: range) -> list[float]:
+def probe(place: Platform, stores: range) -> list[float]:
+    """Seconds from sending an order of each store to its being seen."""
     from pyhive import hive
 
     example = json.loads((ROOT / "schemas/events/order_placed.v1.json").read_text())["examples"][0]
@@ -54,7 +56,9 @@ def _probe(place: Stand, stores: range) -> list[float]:
     with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
         cursor = connection.cursor()
         for store in stores:
-            order = {**example, "event_id": str(uuid.uuid4()), "store_id": store, "order_id": f"probe-{store}"}
+            at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+            mine = {"event_id": str(uuid.uuid4()), "store_id": store, "order_id": f"probe-{store}", "occurred_at": at}
+            order = {**example, **mine}
             sent = time.perf_counter()
             producer.send("order_placed", json.dumps(order).encode(), order["order_id"].encode()).get(30)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from tests.bench.stand import Stand, lag, stand
-from tests.platform import await_true
+from tests.bench.stand import lag, stand
+from tests.platform import Platform, await_true
 
 Row = dict[str, object]
 QUERIES = {
@@ -32,23 +32,26 @@ def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
             place.tidemark("batch", step, "--run-id", "bench")
         place.tidemark("generate", "--events", "50000", "--seed", "4")
         _settle(place)
-        rows = _measure(place, repeats)
+        rows = measure(place, repeats)
+        place.tidemark("verify", timeout=1800)
     for row in rows:
         say(f"{row['query']}: p50 {row['p50']:.3f} s, {row['of_floor']:.1f} x select 1")
     return rows
 
 
-def _settle(place: Stand) -> None:
+def _settle(place: Platform) -> None:
     """Nothing is left to read: what was sent is in the merged answer."""
     time.sleep(2 * place.settings.heartbeat_seconds)  # a heartbeat from after the last record
     await_true(lambda: lag(place) == 0, 600, "the speed layer does not catch up")
 
 
-def _measure(place: Stand, repeats: int) -> list[Row]:
+def measure(place: Platform, repeats: int) -> list[Row]:
+    """What a published platform answers, and how fast; Polars has to give the same point answer."""
     [(day,)] = place.sql("SELECT max(day) FROM serving.orders_by_day")
     asked = {name: _timed(place, query.format(day=day), repeats) for name, query in QUERIES.items()}
     cut = json.loads(place.tidemark("views", "--format", "json"))[0]["cut"]
-    asked["point by Polars"] = [_polars(place, day, cut) for _ in range(repeats)]
+    [(orders,)] = place.sql(f"SELECT sum(orders) FROM ({QUERIES['point'].format(day=day)})")
+    asked["point by Polars"] = [_polars(place, day, cut, orders) for _ in range(repeats)]
     floor = float(np.median(asked["select 1"]))
     return [
         {
@@ -61,7 +64,7 @@ def _measure(place: Stand, repeats: int) -> list[Row]:
     ]
 
 
-def _timed(place: Stand, query: str, repeats: int) -> list[float]:
+def _timed(place: Platform, query: str, repeats: int) -> list[float]:
     from pyhive import hive
 
     seconds = []
@@ -75,7 +78,7 @@ def _timed(place: Stand, query: str, repeats: int) -> list[float]:
     return seconds[10:]
 
 
-def _polars(place: Stand, day: str, cut: int) -> float:
+def _polars(place: Platform, day: str, cut: int, orders: int | None) -> float:
     """The same merged point answer from the files: batch part plus the partials past the cut."""
     begun = time.perf_counter()
     key = (pl.col("store_id") == 3) & (pl.col("day") == pl.lit(day).cast(pl.Date))
@@ -87,5 +90,7 @@ def _polars(place: Stand, day: str, cut: int) -> float:
         .filter(key)
     )
     batch = pl.scan_delta(place.delta("batch.orders_by_day")).select("store_id", "day", "orders").filter(key)
-    pl.concat([batch, speed]).group_by("store_id", "day").agg(pl.col("orders").sum()).collect()
-    return time.perf_counter() - begun
+    found = pl.concat([batch, speed]).group_by("store_id", "day").agg(pl.col("orders").sum()).collect()
+    seconds = time.perf_counter() - begun
+    assert found["orders"].sum() == (orders or 0), "Polars and SQL differ"
+    return seconds

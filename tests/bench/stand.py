@@ -32,12 +32,8 @@ class Stand(Platform):
         """A Python module of the bench in a process of its own, under this stand's settings."""
         subprocess.run([sys.executable, "-m", *arguments], env=self.environment, cwd=ROOT, check=True)
 
-    def delta(self, table: str) -> str:
-        schema, name = table.split(".")
-        return f"{self.settings.warehouse}/{schema}.db/{name}"
 
-
-def lag(place: Stand) -> int | None:
+def lag(place: Platform) -> int | None:
     """Unread records; None until a first micro-batch has landed."""
     state = json.loads(place.run("speed", "status", "--json").stdout)
     return state.get("lag") if state.get("lsn") else None

@@ -11,9 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from spark_jobs.settings import ROOT
+from tests.bench import fresh, serve
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -27,6 +29,7 @@ QUESTIONS = (
     "SELECT * FROM serving.bus_latest",
 )
 LATE_STORE = 777
+ENDED = ("success", "failed")
 NEW_VIEW = """from spark_jobs.measures import Count
 from spark_jobs.view import Aggregate
 
@@ -68,7 +71,8 @@ def moment(days_ago: int = 0) -> str:
 
 def order(colour: str = "red", **changes: Any) -> str:
     example = json.loads((ROOT / "schemas/events/order_placed.v1.json").read_text())["examples"][0]
-    return json.dumps({**example, "event_id": str(uuid.uuid4()), "colour": colour, **changes})
+    new = {"event_id": str(uuid.uuid4()), "order_id": str(uuid.uuid4()), "colour": colour}
+    return json.dumps({**example, **new, **changes})
 
 
 def send(platform: Platform, tmp_path: Path, *values: str, topic: str = "order_placed") -> None:
@@ -87,7 +91,7 @@ def await_run(platform: Platform, run_id: str) -> str:
     def state() -> str:
         return str(platform.airflow(f"/dags/batch_layer/dagRuns/{run_id}")["state"])
 
-    await_true(lambda: state() in ("success", "failed"), 900, f"{run_id} does not end")
+    await_true(lambda: state() in ENDED, 900, f"{run_id} does not end", every=1)
     return state()
 
 
@@ -111,6 +115,16 @@ def test_a_run_without_a_key_publishes_and_changes_no_answer(fed: Platform) -> N
     assert "Data Docs" not in fed.tidemark("agreement"), "the agreement has nothing to complain of"
     assert answers(fed) == before
     assert fed.tidemark("verify")
+
+
+def test_the_publication_has_the_marts_built(fed: Platform) -> None:
+    def states() -> list[str]:
+        return [str(run["state"]) for run in fed.airflow("/dags/marts/dagRuns?limit=1")["dag_runs"]]
+
+    await_true(lambda: states() in (["success"], ["failed"]), 600, "no marts after the publication", every=1)
+    assert states() == ["success"]
+    assert fed.sql("SELECT count(*) FROM marts.market_days")[0][0] > 0
+    fed.airflow("/dags/marts", {"is_paused": True}, "PATCH")  # the publications that follow need no marts
 
 
 def test_records_sent_by_hand_count_within_seconds_or_are_quarantined(fed: Platform, tmp_path: Path) -> None:
@@ -145,11 +159,16 @@ def test_a_backfill_of_three_past_days_by_rest_rebuilds_and_publishes_them(fed: 
         seen = sorted(fed.sql(QUESTIONS[number]), key=repr)
         assert seen == before[number], "somebody saw a wrong number while the backfill ran"
         runs = fed.airflow(path)["dag_runs"]
-        return len(runs) == 3 and all(run["state"] in ("success", "failed") for run in runs)
+        return len(runs) == 3 and all(run["state"] in ENDED for run in runs)
 
-    await_true(ended, 1200, "the backfill does not end")
+    await_true(ended, 1200, "the backfill does not end", every=3)
     assert {run["state"] for run in fed.airflow(path)["dag_runs"]} == {"success"}
     assert fed.tidemark("verify")
+
+
+def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> None:
+    assert len(fresh.probe(fed, range(9000, 9003))) == 3
+    assert {row["query"] for row in serve.measure(fed, repeats=2)} >= {"select 1", "point", "point by Polars"}
 
 
 @pytest.fixture
@@ -167,8 +186,12 @@ def stranger(fed: Platform) -> Iterator[Platform]:
         fed.tidemark("restart", "speed")
 
 
-def test_a_stranger_adds_a_view_in_one_file_and_sees_it_everywhere(stranger: Platform) -> None:
-    stranger.tidemark("restart", "speed")
+def test_a_stranger_adds_a_view_in_one_file_and_sees_it_everywhere(stranger: Platform, tmp_path: Path) -> None:
+    pid = stranger.status()["parts"]["speed"]["pid"]
+    send(stranger, tmp_path, *(order(occurred_at=moment()) for _ in range(2000)))
+    psutil.Process(pid).kill()  # not a polite restart: a sample of tests/faults
+    stranger.await_ready("speed", other_than=pid)
+    await_true(lambda: lag(stranger) == 0, 180, "the speed layer does not catch up")
     question = "SELECT sum(orders) FROM serving.orders_by_product"
     assert stranger.sql(question)[0][0] == orders(stranger), "speed computes it from the whole log"
     assert run_batch_layer(stranger) == "success"

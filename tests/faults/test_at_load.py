@@ -29,25 +29,33 @@ def landed(platform: Platform) -> int:
     return int(json.loads(platform.run("speed", "status", "--json").stdout).get("lsn") or 0)
 
 
-def kill(platform: Platform, part: str, *, jvm: bool) -> int:
-    """kill -9 the part, or the JVM below it; the part's process id before."""
+def kill(platform: Platform, part: str, victims: str) -> int:
+    """kill -9 the part's process, the JVM below it, or both; the part's process id before."""
     pid: int = platform.status()["parts"][part]["pid"]
-    children = psutil.Process(pid).children(recursive=True)
-    victim = next(child for child in children if child.name() == "java") if jvm else psutil.Process(pid)
-    victim.kill()
+    process = psutil.Process(pid)
+    jvms = [child for child in process.children(recursive=True) if child.name() == "java"]
+    for victim in {"process": [process], "jvm": jvms[:1], "both": [process, *jvms[:1]]}[victims]:
+        victim.kill()
     return pid
 
 
 @pytest.mark.parametrize(
-    ("part", "jvm"),
-    [("speed", False), ("speed", True), ("thrift", False), ("broker", False), ("airflow-scheduler", False)],
+    ("part", "victims"),
+    [
+        ("speed", "process"),
+        ("speed", "jvm"),
+        ("speed", "both"),
+        ("thrift", "process"),
+        ("broker", "process"),
+        ("airflow-scheduler", "process"),
+    ],
 )
 def test_a_part_killed_at_load_comes_back_and_the_stream_goes_on(
-    platform: Platform, load: "subprocess.Popen[bytes]", part: str, jvm: bool
+    platform: Platform, load: "subprocess.Popen[bytes]", part: str, victims: str
 ) -> None:
     before = landed(platform)
     await_true(lambda: landed(platform) > before, 120, "nothing lands before the fault")
-    platform.await_ready(part, other_than=kill(platform, part, jvm=jvm))
+    platform.await_ready(part, other_than=kill(platform, part, victims))
     after = landed(platform)
     await_true(lambda: landed(platform) > after, 180, "nothing lands after the fault")
 
@@ -57,4 +65,5 @@ def test_after_the_last_fault_lag_returns_to_zero_and_verify_is_green(platform: 
         return json.loads(platform.run("speed", "status", "--json").stdout).get("lag")
 
     await_true(lambda: lag() == 0, 300, "the stream does not catch up")
-    platform.tidemark("verify")
+    verified = platform.run("verify")
+    assert verified.returncode == 0, verified.stdout
