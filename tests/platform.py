@@ -76,18 +76,25 @@ class Platform:
 
     def airflow(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
         """The answer of Airflow's REST API (`/api/v2` + path) to its administrator."""
+        return json.loads(self._ask(f"{self.settings.airflow_url}/api/v2{path}", body, self._authorised(), method))
+
+    def page(self, url: str) -> str:
+        """A page of Airflow's web server, as its administrator sees it."""
+        return self._ask(url, None, self._authorised()).decode()
+
+    def _authorised(self) -> dict[str, str]:
         password = passwords(self.settings)["airflow_admin_password"]
         login = {"username": "admin", "password": password}
-        token = self._post(f"{self.settings.airflow_url}/auth/token", login, {})["access_token"]
-        authorised = {"Authorization": f"Bearer {token}"}
-        return self._post(f"{self.settings.airflow_url}/api/v2{path}", body, authorised, method)
+        token = json.loads(self._ask(f"{self.settings.airflow_url}/auth/token", login, {}))["access_token"]
+        return {"Authorization": f"Bearer {token}"}
 
     @staticmethod
-    def _post(url: str, body: dict[str, Any] | None, headers: dict[str, str], method: str | None = None) -> Any:
+    def _ask(url: str, body: dict[str, Any] | None, headers: dict[str, str], method: str | None = None) -> bytes:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+            content: bytes = answer.read()
+            return content
 
     def processes(self, part: str | None = None) -> list[psutil.Process]:
         """Its living processes (of one part)."""

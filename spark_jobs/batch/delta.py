@@ -45,9 +45,22 @@ def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return rows.repartition(BUCKET_DAY).sortWithinPartitions(BUCKET_DAY, *keys)
 
 
+def append(rows: DataFrame, table: str) -> None:
+    rows.write.format("delta").mode("append").save(tables.path(table))
+
+
+def replace_where(rows: DataFrame, table: str, where: str) -> None:
+    """Replace what matches by `rows`, all of which match.
+
+    By the path, like every write here: by the table's name Delta makes it a CREATE OR REPLACE TABLE, which tries to
+    alter Hive's copy of the schema each time.
+    """
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(tables.path(table))
+
+
 def overwrite(rows: DataFrame, table: str) -> int:
     """Replace all rows; returns the version."""
-    rows.write.format("delta").mode("overwrite").insertInto(table)
+    rows.write.format("delta").mode("overwrite").save(tables.path(table))
     return version(table)
 
 
@@ -59,8 +72,8 @@ def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequenc
     if version(table) != base:  # what an unpublished run left on top must not stay
         spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {int(base)}")
     listed = ", ".join(f"DATE '{day}'" for day in days)
-    writer = rows.where(f"{BUCKET_DAY} IN ({listed})").write.format("delta").mode("overwrite")
-    writer.option("replaceWhere", f"{BUCKET_DAY} IN ({listed})").saveAsTable(table)
+    where = f"{BUCKET_DAY} IN ({listed})"
+    replace_where(rows.where(where), table, where)
     if len(DeltaTable(tables.path(table)).file_uris()) > MANY_FILES + row_count(table) // tables.ROWS_PER_FILE:
         spark.sql(f"OPTIMIZE {table}")
     return version(table)

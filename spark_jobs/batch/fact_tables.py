@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import contracts, tables
-from spark_jobs.batch import decoding
+from spark_jobs.batch import decoding, delta
 from spark_jobs.batch.scope import Scope
 from spark_jobs.contracts import Contract
 from spark_jobs.settings import settings
@@ -23,17 +23,21 @@ DUPLICATE = pa.schema([*tables.COORDINATES, ("event_type", pa.string()), ("ident
 
 # What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
 STATISTICS = "lsn,day,occurred_at"
+SCHEMAS = ("master", "facts")
 
 
 def create(spark: SparkSession) -> None:
     """Every table of this step exists, empty at first, with a column for every field of its contract."""
-    for schema in ("master", "facts"):
+    for schema in SCHEMAS:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     statistics = f"TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{STATISTICS}')"
     wanted = {tables.facts(one.event_type): (fact_columns(one), statistics) for one in contracts.load()}
     wanted |= {tables.QUARANTINE: (QUARANTINED, ""), tables.DUPLICATES: (DUPLICATE, "")}
+    known = {
+        f"{schema}.{row.tableName}" for schema in SCHEMAS for row in spark.sql(f"SHOW TABLES IN {schema}").collect()
+    }
     with ThreadPoolExecutor(settings().cores) as pool:
-        list(pool.map(lambda table: _create(spark, table, *wanted[table]), wanted))
+        list(pool.map(lambda table: _create(spark, table, *wanted[table], table in known), wanted))
 
 
 def fact_columns(contract: Contract) -> pa.Schema:
@@ -41,13 +45,13 @@ def fact_columns(contract: Contract) -> pa.Schema:
     return decoding.plain(pa.schema([*contract.fact_schema, ("day", pa.date32())]))
 
 
-def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str = "") -> None:
+def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str, exists: bool) -> None:
     wanted = {f.name: f.dataType.simpleString() for f in from_arrow_schema(schema, prefer_timestamp_ntz=False).fields}
     columns = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items())
-    if not spark.catalog.tableExists(table):
+    if not exists:
         spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {properties}")
         return
-    existing = set(spark.table(table).columns)
+    existing = {field.name for field in DeltaTable(tables.path(table)).schema().fields}  # Spark plans to tell it
     added = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items() if name not in existing)
     if added:
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
@@ -74,12 +78,11 @@ def replace(output: Output, todo: Scope) -> None:
     Where the table has no such rows, as in every first try of new lsns, a plain append does it, or nothing at all.
     """
     where = todo.sql(only_new=not output.also_again)
-    writer = output.rows.where(where).write.format("delta").mode("append")
+    rows = output.rows.where(where)
     if output.also_again or _newest_lsn(output.table) > todo.previous:
-        writer = output.rows.where(where).write.format("delta").mode("overwrite").option("replaceWhere", where)
-    elif not output.has_rows:
-        return
-    writer.saveAsTable(output.table)
+        delta.replace_where(rows, output.table, where)
+    elif output.has_rows:
+        delta.append(rows, output.table)
 
 
 def _newest_lsn(table: str) -> int:

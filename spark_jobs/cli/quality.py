@@ -6,6 +6,7 @@ Exit codes: 0 it holds; 1 it does not, or a step was refused; 2 it could not be 
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import click
@@ -27,12 +28,14 @@ def audit(run_id: str, accept: str | None) -> None:
 
     Exit code 3 stops the run: nothing of it is published, and what is published keeps serving.
     """
-    from spark_jobs.quality.gate import audit as hold
     from spark_jobs.registry import views
     from spark_jobs.session import batch_session
 
-    with ledger_step(run_id) as store:
-        spark = batch_session("tidemark-audit")
+    with ledger_step(run_id) as store, ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(batch_session, "tidemark-audit")
+        from spark_jobs.quality.gate import audit as hold  # Great Expectations takes as long to load as the JVM
+
+        spark = starting.result()
         try:
             passed = hold(spark, store, views(), run_id, click.echo, accept)
         finally:

@@ -6,6 +6,7 @@ After one publication, with speed partials past the cut, as on any working day.
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,9 +50,10 @@ def measure(place: Platform, repeats: int) -> list[Row]:
     """What a published platform answers, and how fast; Polars has to give the same point answer."""
     [(day,)] = place.sql("SELECT max(day) FROM serving.orders_by_day")
     asked = {name: _timed(place, query.format(day=day), repeats) for name, query in QUERIES.items()}
-    cut = json.loads(place.tidemark("views", "--format", "json"))[0]["cut"]
+    views = {view["view"]: view for view in json.loads(place.tidemark("views", "--format", "json"))}
+    published = views["orders_by_day"]
     [(orders,)] = place.sql(f"SELECT sum(orders) FROM ({QUERIES['point'].format(day=day)})")
-    asked["point by Polars"] = [_polars(place, day, cut, orders) for _ in range(repeats)]
+    asked["point by Polars"] = [_polars(place, day, published, orders) for _ in range(repeats)]
     floor = float(np.median(asked["select 1"]))
     return [
         {
@@ -78,18 +80,22 @@ def _timed(place: Platform, query: str, repeats: int) -> list[float]:
     return seconds[10:]
 
 
-def _polars(place: Platform, day: str, cut: int, orders: int | None) -> float:
+def _polars(place: Platform, day: str, published: dict[str, Any], orders: int | None) -> float:
     """The same merged point answer from the files: batch part plus the partials past the cut."""
     begun = time.perf_counter()
     key = (pl.col("store_id") == 3) & (pl.col("day") == pl.lit(day).cast(pl.Date))
     column = "orders_by_day_v1"
     speed = (
         pl.scan_delta(place.delta("speed.partials"))
-        .filter((pl.col("view") == column) & (pl.col("lsn") > cut))
+        .filter((pl.col("view") == column) & (pl.col("lsn") > published["cut"]))
         .select(pl.col(column).struct.field("store_id", "day", "orders"))
         .filter(key)
     )
-    batch = pl.scan_delta(place.delta("batch.orders_by_day")).select("store_id", "day", "orders").filter(key)
+    batch = (
+        pl.scan_delta(place.delta("batch.orders_by_day"), version=published["batch"])
+        .select("store_id", "day", "orders")
+        .filter(key)
+    )
     found = pl.concat([batch, speed]).group_by("store_id", "day").agg(pl.col("orders").sum()).collect()
     seconds = time.perf_counter() - begun
     assert found["orders"].sum() == (orders or 0), "Polars and SQL differ"
