@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
@@ -30,6 +31,14 @@ def version(table: str) -> int:
     if not exists(table):
         raise NoTable(f"{table} does not exist yet under {tables.path(table)}")
     return int(DeltaTable(tables.path(table)).version())
+
+
+def row_count(table: str, at: int | None = None) -> int:
+    """Rows of a version (None: the newest), from its file statistics; 0 where there is no table."""
+    if not exists(table):
+        return 0
+    files = pa.table(DeltaTable(tables.path(table), version=at).get_add_actions())
+    return int(pc.sum(files["num_records"]).as_py() or 0)
 
 
 def dataset(table: Table) -> ds.Dataset:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from spark_jobs import tables
-from spark_jobs.batch import build_aggregate, build_sequence, delta
+from spark_jobs import tables, warehouse
+from spark_jobs.batch import build_aggregate, build_sequence
 from spark_jobs.batch.work import NEVER, New, Task, Way, task
 from spark_jobs.ledger.models import Build, Run
 from spark_jobs.ledger.store import Store
@@ -124,5 +124,5 @@ def _built(spark: SparkSession, one: Task) -> tuple[Source, int]:
             batch_version=made.rows_version, results_version=made.results_version, cut=one.cut, horizon=made.horizon
         )
     if isinstance(view, AggregateView):
-        return source, delta.row_count(tables.batch(view.id), source.batch_version or 0)
-    return source, delta.row_count(tables.batch_results(view.id), source.results_version or 0)
+        return source, warehouse.row_count(tables.batch(view.id), source.batch_version or 0)
+    return source, warehouse.row_count(tables.batch_results(view.id), source.results_version or 0)

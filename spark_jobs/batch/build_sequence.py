@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import tables
+from spark_jobs import tables, warehouse
 from spark_jobs.batch import delta, resolving
 from spark_jobs.batch.resolving import Queries, Stored
 from spark_jobs.batch.work import Task, Way
@@ -125,7 +125,7 @@ def _resolve(
     schema = pa.schema([(name, pa.struct(list(one))) for name, one in zip(MADE, columns(view), strict=True)])
     live = spark.table(relations.name("live"))
     if task.way is Way.FULL:
-        size = sum(delta.row_count(tables.facts(event_type)) for event_type in view.event_types)
+        size = sum(warehouse.row_count(tables.facts(event_type)) for event_type in view.event_types)
     else:
         size = live.count()
     made = live.repartition(settings().cores + size // ROWS_AT_ONCE, "key").mapInArrow(

@@ -6,12 +6,11 @@ rows -> sorted -> one Delta commit -> version. A batch table has one writer: the
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import tables
+from spark_jobs import tables, warehouse
 from spark_jobs.settings import settings
 
 BUCKET_DAY = "bucket_day"
@@ -74,19 +73,16 @@ def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequenc
     listed = ", ".join(f"DATE '{day}'" for day in days)
     where = f"{BUCKET_DAY} IN ({listed})"
     replace_where(rows.where(where), table, where)
-    if len(DeltaTable(tables.path(table)).file_uris()) > MANY_FILES + row_count(table) // tables.ROWS_PER_FILE:
+    if (
+        len(DeltaTable(tables.path(table)).file_uris())
+        > MANY_FILES + warehouse.row_count(table) // tables.ROWS_PER_FILE
+    ):
         spark.sql(f"OPTIMIZE {table}")
     return version(table)
 
 
 def version(table: str) -> int:
     return int(DeltaTable(tables.path(table)).version())
-
-
-def row_count(table: str, at: int | None = None) -> int:
-    """Rows of a version (None: the newest), from its file statistics."""
-    files = pa.table(DeltaTable(tables.path(table), version=at).get_add_actions())
-    return int(pc.sum(files["num_records"]).as_py() or 0)
 
 
 def facts_relation(event_type: str, cut: int, where: str = "") -> str:

@@ -13,10 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import contracts, tables
+from spark_jobs import contracts, tables, warehouse
 from spark_jobs.batch import decoding, fact_tables
 from spark_jobs.batch.decoding import Decoded
-from spark_jobs.batch.delta import row_count
 from spark_jobs.batch.fact_tables import DUPLICATE, Output, in_time
 from spark_jobs.batch.scope import Scope, scope
 from spark_jobs.ledger.models import Run
@@ -72,7 +71,7 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) 
 
 def _types_with_facts() -> list[str]:
     """Each table in a query costs its planning, empty or not."""
-    return [one for one in contracts.load().event_types if row_count(tables.facts(one))]
+    return [one for one in contracts.load().event_types if warehouse.row_count(tables.facts(one))]
 
 
 def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs import warehouse
+from spark_jobs import tables, warehouse
 from spark_jobs.batch.build import changed_days
-from spark_jobs.batch.delta import row_count
 from spark_jobs.ledger.models import Build, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.agreement import UNEXPLAINED, Agreement, accepted, agree
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Say = Callable[[str], None]
-
-SMALL = 200_000
-"""Rows of a table that is read once for all its expectations; planning each of their queries costs more."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,8 @@ def _verdict(checkpoint: Checkpoint, spark: "SparkSession", suite: Suite, relati
 
     try:
         rows = spark.sql(f"SELECT {', '.join(suite.columns)} FROM {relation()}")
-        is_small = warehouse.exists(suite.table) and row_count(suite.table) <= SMALL
+        is_small = warehouse.row_count(suite.table) <= tables.SMALL
+        # Planning each expectation's query over files takes longer than reading a small table once.
         with _held(rows) if is_small else nullcontext():
             return checkpoint.validate(suite, rows)
     except (PySparkException, Py4JError, NoTable) as error:
