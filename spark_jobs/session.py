@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.java import find_java
-from spark_jobs import tables, warehouse
+from spark_jobs import tables
 from spark_jobs.settings import ROOT, Settings, settings
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 CONF = ROOT / "infra/conf"
 JARS = ROOT / ".jars/spark"
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Plans run as they are, without a Java class compiled for each."""
 
 
 def spark_home() -> Path:
@@ -96,7 +94,7 @@ def batch_session(app: str) -> "SparkSession":
     """The session of a job that ends: its own memory and JVM options, and large Arrow batches.
 
     In a build of a minute or two the optimising compiler, the concurrent collector and the compression of persisted
-    rows took half of all CPU time. Over a small log, so does compiling the plans.
+    rows took half of all CPU time.
     """
     java = spark_properties(settings()).get("spark.driver.extraJavaOptions", "")
     conf = {
@@ -106,5 +104,4 @@ def batch_session(app: str) -> "SparkSession":
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),
     }
-    is_small = warehouse.row_count(tables.MASTER_LOG) <= tables.SMALL
-    return spark_session(app, **conf | (INTERPRETED if is_small else {}))
+    return spark_session(app, **conf)

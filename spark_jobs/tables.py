@@ -17,7 +17,7 @@ SPEED_PARTIALS = "speed.partials"
 ROWS_PER_FILE = 500_000
 
 SMALL = 200_000
-"""Rows up to which planning and compiling a query takes Spark longer than running it."""
+"""Rows up to which planning a query takes Spark longer than running it."""
 
 INSTANT = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

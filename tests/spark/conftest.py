@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs import tables
-from spark_jobs.session import INTERPRETED, spark_session
+from spark_jobs.session import spark_session
 from spark_jobs.settings import settings
 from tests.spark.lake import Lake
 
@@ -28,9 +28,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings.cache_clear()
 
 
+# For a handful of rows, compiling the plans takes longer than running them; the end-to-end tests run compiled plans.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
 @pytest.fixture
 def lake(spark: SparkSession) -> Iterator[Lake]:
-    """Empty tables, an empty ledger, the means to land events; plans run as in a batch session over a small log."""
+    """Empty tables, an empty ledger, and the means to land events."""
     made = Lake(spark)
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
