@@ -6,6 +6,7 @@ After one publication, with speed partials past the cut, as on any working day.
 import json
 import time
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def _timed(place: Platform, query: str, repeats: int) -> list[float]:
 def _polars(place: Platform, day: str, published: dict[str, Any], orders: int | None) -> float:
     """The same merged point answer from the files: batch part plus the partials past the cut."""
     begun = time.perf_counter()
-    key = (pl.col("store_id") == 3) & (pl.col("day") == pl.lit(day).cast(pl.Date))
+    key = (pl.col("store_id") == 3) & (pl.col("day") == pl.lit(date.fromisoformat(day)))
     column = "orders_by_day_v1"
     speed = (
         pl.scan_delta(place.delta("speed.partials"))
