@@ -40,8 +40,8 @@ test: check ## Everything but faults and benchmarks; needs no running platform
 test-unit: setup ## The tests that need neither Java nor Airflow
 	@$(BIN)/pytest tests/unit tests/laws
 
-test-faults: setup ## Kill parts of the platform at load, and see it heal
-	@$(BIN)/pytest tests/faults -m fault
+test-faults: setup ## The slow ones: kill parts of the platform at load and see it heal, backfill several days
+	@$(BIN)/pytest -m fault
 
 bench: setup ## Measure throughput, freshness and answers, against peers
 	@$(BIN)/python -m tests.bench

@@ -163,9 +163,10 @@ def test_a_row_is_explained_down_to_its_records(fed: Platform) -> None:
     assert "order_placed" in explained
 
 
-def test_a_backfill_of_three_past_days_by_rest_rebuilds_and_publishes_them(fed: Platform) -> None:
+@pytest.mark.parametrize("number", [1, pytest.param(3, marks=pytest.mark.fault)])
+def test_a_backfill_of_past_days_by_rest_rebuilds_and_publishes_them(fed: Platform, number: int) -> None:
     before = answers(fed)
-    days = {"from_date": "2026-01-01T00:00:00Z", "to_date": "2026-01-03T23:59:59Z"}
+    days = {"from_date": "2026-01-01T00:00:00Z", "to_date": f"2026-01-{number:02d}T23:59:59Z"}
     fed.airflow(
         "/backfills", {"dag_id": "batch_layer", "reprocess_behavior": "completed", "run_backwards": False, **days}
     )
@@ -174,11 +175,11 @@ def test_a_backfill_of_three_past_days_by_rest_rebuilds_and_publishes_them(fed: 
     asked = itertools.cycle(range(len(QUESTIONS)))
 
     def ended() -> bool:
-        number = next(asked)
-        seen = sorted(fed.sql(QUESTIONS[number]), key=repr)
-        assert seen == before[number], "somebody saw a wrong number while the backfill ran"
+        question = next(asked)
+        seen = sorted(fed.sql(QUESTIONS[question]), key=repr)
+        assert seen == before[question], "somebody saw a wrong number while the backfill ran"
         runs = fed.airflow(path)["dag_runs"]
-        return len(runs) == 3 and all(run["state"] in ENDED for run in runs)
+        return len(runs) == number and all(run["state"] in ENDED for run in runs)
 
     await_true(ended, 1200, "the backfill does not end", every=3)
     assert {run["state"] for run in fed.airflow(path)["dag_runs"]} == {"success"}
