@@ -73,10 +73,8 @@ def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequenc
     listed = ", ".join(f"DATE '{day}'" for day in days)
     where = f"{BUCKET_DAY} IN ({listed})"
     replace_where(rows.where(where), table, where)
-    if (
-        len(DeltaTable(tables.path(table)).file_uris())
-        > MANY_FILES + warehouse.row_count(table) // tables.ROWS_PER_FILE
-    ):
+    most = MANY_FILES + warehouse.row_count(table) // tables.ROWS_PER_FILE
+    if len(DeltaTable(tables.path(table)).file_uris()) > most:
         spark.sql(f"OPTIMIZE {table}")
     return version(table)
 

@@ -33,9 +33,8 @@ def create(spark: SparkSession) -> None:
     statistics = f"TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{STATISTICS}')"
     wanted = {tables.facts(one.event_type): (fact_columns(one), statistics) for one in contracts.load()}
     wanted |= {tables.QUARANTINE: (QUARANTINED, ""), tables.DUPLICATES: (DUPLICATE, "")}
-    known = {
-        f"{schema}.{row.tableName}" for schema in SCHEMAS for row in spark.sql(f"SHOW TABLES IN {schema}").collect()
-    }
+    shown = [row for schema in SCHEMAS for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
+    known = {f"{row.namespace}.{row.tableName}" for row in shown}
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda table: _create(spark, table, *wanted[table], table in known), wanted))
 
@@ -51,7 +50,7 @@ def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str,
     if not exists:
         spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {properties}")
         return
-    existing = {field.name for field in DeltaTable(tables.path(table)).schema().fields}  # Spark plans to tell it
+    existing = {field.name for field in DeltaTable(tables.path(table)).schema().fields}
     added = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items() if name not in existing)
     if added:
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
