@@ -5,7 +5,7 @@ touch), batch.<view>_results. The rule is in resolving.py; here it meets Spark, 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -48,7 +48,7 @@ def build(spark: SparkSession, view: SequenceView, task: Task) -> Built:
     row_columns, result_columns = columns(view)
     delta.create(spark, rows_table, row_columns)
     delta.create(spark, results_table, result_columns)
-    with _relations(spark, view) as relations:
+    with closing(_Relations(spark, view)) as relations:
         queries, of_horizon = _queries(spark, view, task, relations)
         horizon = _horizon(spark, task, of_horizon)
         _resolve(spark, view, task, relations, horizon)
@@ -91,7 +91,7 @@ class _Relations:
         rows.createOrReplaceTempView(name)
         return name
 
-    def drop(self) -> None:
+    def close(self) -> None:
         for name, rows in self._persisted.items():
             rows.unpersist()
             self._spark.catalog.dropTempView(name)
@@ -159,15 +159,6 @@ def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Rec
         struct = pa.StructArray.from_arrays(batch.columns, fields=fields)
         arrays = [struct if field.name == name else pa.nulls(len(batch), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-@contextmanager
-def _relations(spark: SparkSession, view: SequenceView) -> Iterator[_Relations]:
-    relations = _Relations(spark, view)
-    try:
-        yield relations
-    finally:
-        relations.drop()
 
 
 def _facts(view: SequenceView, task: Task, where: str = "") -> str:

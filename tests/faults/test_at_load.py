@@ -33,8 +33,9 @@ def kill(platform: Platform, part: str, victims: str) -> int:
     """kill -9 the part's process, the JVM below it, or both; the part's process id before."""
     pid: int = platform.status()["parts"][part]["pid"]
     process = psutil.Process(pid)
-    jvms = [child for child in process.children(recursive=True) if child.name() == "java"]
-    for victim in {"process": [process], "jvm": jvms[:1], "both": [process, *jvms[:1]]}[victims]:
+    jvm = next((child for child in process.children(recursive=True) if child.name() == "java"), None)
+    assert jvm or victims == "process", f"{part} has no JVM below it"
+    for victim in {"process": [process], "jvm": [jvm], "both": [process, jvm]}[victims]:
         victim.kill()
     return pid
 
