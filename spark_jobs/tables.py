@@ -16,8 +16,8 @@ SPEED_PARTIALS = "speed.partials"
 
 ROWS_PER_FILE = 500_000
 
-SMALL = 200_000
-"""Rows up to which planning a query takes Spark longer than running it."""
+SMALL = 500_000
+"""Rows that an audit may have in memory."""
 
 INSTANT = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

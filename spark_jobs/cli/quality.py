@@ -6,8 +6,9 @@ Exit codes: 0 it holds; 1 it does not, or a step was refused; 2 it could not be 
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import ExitStack
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -16,6 +17,9 @@ from rich.text import Text
 
 from spark_jobs.cli.step import ledger_step
 from spark_jobs.serving.answers import printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STOPPED = 3
 
@@ -28,18 +32,18 @@ def audit(run_id: str, accept: str | None) -> None:
 
     Exit code 3 stops the run: nothing of it is published, and what is published keeps serving.
     """
+    from spark_jobs.quality.gate import audit as hold
     from spark_jobs.registry import views
     from spark_jobs.session import batch_session
 
-    with ledger_step(run_id) as store, ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(batch_session, "tidemark-audit")
-        from spark_jobs.quality.gate import audit as hold  # Great Expectations takes as long to load as the JVM
+    with ledger_step(run_id) as store, ExitStack() as started:
 
-        spark = starting.result()
-        try:
-            passed = hold(spark, store, views(), run_id, click.echo, accept)
-        finally:
-            spark.stop()
+        def session() -> "SparkSession":
+            spark = batch_session("tidemark-audit")
+            started.callback(spark.stop)
+            return spark
+
+        passed = hold(cache(session), store, views(), run_id, click.echo, accept)
         verdict = store.audit(run_id)
     docs = verdict.docs_url if verdict else None
     if passed:

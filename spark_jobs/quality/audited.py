@@ -1,14 +1,11 @@
 """What a run has to show at the gate: its new facts, its accounts, its batch tables, each with its suite.
 
-run, builds -> (Suite, how to get its Spark relation at the exact version) one by one. What is only counted is read from
-the files, without Spark: on the demo's 720,000 records that takes a second, where Spark, just started, took 74.
+run, builds -> (Suite, the Relation at the exact version) one by one. What is only counted is read from the files.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -18,23 +15,19 @@ from spark_jobs.batch.facts import in_days
 from spark_jobs.dialect import Dialect, exploded, quote, rendered
 from spark_jobs.ledger.models import Build, Run
 from spark_jobs.quality import suites
+from spark_jobs.quality.relations import Counted, Relation, Stored
 from spark_jobs.quality.suites import Suite
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
 from spark_jobs.view import AggregateView, SequenceView, View
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 DUCKDB = Dialect.DUCKDB
-Relation = Callable[[], str]
 
 
 @dataclass(frozen=True)
 class Audited:
     """What a run has to show: its new facts, its accounts, its batch tables at their versions."""
 
-    spark: "SparkSession"
     run: Run
     views: Views
     builds: Mapping[str, Build]
@@ -43,28 +36,28 @@ class Audited:
     days: list[str]
 
     def suites(self) -> Iterator[tuple[Suite, Relation]]:
-        """Every suite, and how to get the relation that it is held against.
+        """Every suite, and the relation that it is held against.
 
         Left out is what was audited before: a view whose version stands, an event type without new facts (that none are
         missing, the accounts say).
         """
         now, known = datetime.now(UTC), contracts.load()
-        yield suites.of_accounts(), self._accounts
+        yield suites.of_accounts(), Counted(self._accounts)
         for contract in known:
             table = tables.facts(contract.event_type)
             if self._has_new(table):
-                yield suites.of_facts(contract, self.run.cut, now), partial(self._facts, table)
+                yield suites.of_facts(contract, self.run.cut, now), Stored(table, where=self._unaudited())
         changed = [view for view in self.views if self._is_new(view)]
         full = self._with_facts(changed)
         for view in changed:
+            built, has_facts = self.builds[view.id], view.id in full
             if isinstance(view, AggregateView):
-                required = suites.required_of(known, view.shapes)
-                suite = suites.of_aggregate(view, required, must_have_rows=view.id in full)
-                yield suite, partial(self._table, tables.batch(view.id), view)
+                suite = suites.of_aggregate(view, suites.required_of(known, view.shapes), must_have_rows=has_facts)
+                yield suite, Stored(suite.table, built.batch_version)
             else:
-                yield suites.of_rows(view), partial(self._table, tables.batch_rows(view.id), view)
-                suite = suites.of_results(view, must_have_rows=view.id in full)
-                yield suite, partial(self._results, view)
+                of_rows, of_results = suites.of_rows(view), suites.of_results(view, must_have_rows=has_facts)
+                yield of_rows, Stored(of_rows.table, built.batch_version)
+                yield of_results, Stored(of_results.table, built.results_version)
 
     def _is_new(self, view: View) -> bool:
         built, old = self.builds[view.id], self.old.get(view.id)
@@ -82,31 +75,20 @@ class Audited:
     def _days(self) -> list[str]:
         return sorted({*self.run.days, *self.days})
 
-    def _facts(self, table: str) -> str:
+    def _unaudited(self) -> str:
         """Past the published cut, and of days decoded again."""
-        version = warehouse.version(table)
-        return f"{table} VERSION AS OF {version} WHERE lsn > {self.after:d} OR {in_days(self._days())}"
+        return f"lsn > {self.after:d} OR {in_days(self._days())}"
 
-    def _accounts(self) -> str:
+    def _accounts(self) -> pa.Table:
         """Per topic: how many records landed in (after, cut], and what became of them."""
         within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
-        ends = [("facts", tables.facts(one)) for one in contracts.load().event_types]
-        ends += [("quarantined", tables.QUARANTINE), ("duplicates", tables.DUPLICATES)]
-        parts = [f"SELECT topic, 'records' AS what FROM log WHERE kind = 'record' AND {within}"]
-        parts += [f"SELECT topic, '{end}' AS what FROM {quote(table, DUCKDB)} WHERE {within}" for end, table in ends]
-        kinds = ("records", "facts", "quarantined", "duplicates")
-        counts = ", ".join(f"count_if(what = '{kind}') AS {kind}" for kind in kinds)
-        con = warehouse.connect({"log": tables.MASTER_LOG, **{table: table for _, table in ends}})
-        rows = con.execute(f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic").fetchall()
-        schema = f"topic STRING, {', '.join(f'{kind} BIGINT' for kind in kinds)}"
-        self.spark.createDataFrame(rows, schema).createOrReplaceTempView("accounts")
-        return "accounts"
-
-    def _table(self, table: str, view: View) -> str:
-        return f"{table} VERSION AS OF {self.builds[view.id].batch_version}"
-
-    def _results(self, view: SequenceView) -> str:
-        return f"{tables.batch_results(view.id)} VERSION AS OF {self.builds[view.id].results_version}"
+        ends = [*map(tables.facts, contracts.load().event_types), tables.QUARANTINE, tables.DUPLICATES]
+        parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
+        parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
+        counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"
+        con = warehouse.connect({"log": tables.MASTER_LOG, **{table: table for table in ends}})
+        accounts = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
+        return con.sql(accounts).to_arrow_table()
 
     def _with_facts(self, of: list[View]) -> set[str]:
         """Ids of the views that have at least one fact to show."""

@@ -1,7 +1,7 @@
-"""Great Expectations at work: suites over Spark DataFrames, their results, and the Data Docs.
+"""Great Expectations at work: suites over pandas or Spark DataFrames, their results, and the Data Docs.
 
 (Suite, DataFrame) -> validation -> Verdict; all results -> a static site under `settings().data_docs`.
-A table is looked at twice only where something fails: first yes or no (a few Spark jobs), then with the offending rows.
+A table is looked at twice only where something fails: first yes or no, then in Spark with the offending rows.
 """
 
 import logging
@@ -13,13 +13,16 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.quality.suites import Suite
 from spark_jobs.settings import settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
 
 SITE = "tidemark"
 WHOLE = "audited rows"
@@ -54,27 +57,36 @@ class Checkpoint:
         self.run_id = run_id
         self.at = datetime.now(UTC)
         self.context = _context()
-        self._source = self.context.data_sources.add_or_update_spark("spark", persist=False)
 
-    def validate(self, suite: Suite, rows: DataFrame) -> Verdict:
-        """Hold `rows` (columns of the suite) against its expectations. Anything but a clear yes is a failure."""
-        found = self._run(suite, rows, "BOOLEAN_ONLY")
+    @cached_property
+    def _memory(self) -> Any:
+        return self.context.data_sources.add_or_update_pandas("memory")
+
+    @cached_property
+    def _spark(self) -> Any:
+        """Made late, as it starts a Spark session where there is none."""
+        return self.context.data_sources.add_or_update_spark("spark", persist=False)
+
+    def glance(self, suite: Suite, rows: "pd.DataFrame") -> Verdict:
+        """Hold rows in memory against the expectations, without looking for the offending ones."""
+        return _verdict(suite, self._run(suite, self._memory, rows, "BOOLEAN_ONLY"))
+
+    def validate(self, suite: Suite, rows: "DataFrame") -> Verdict:
+        """Hold `rows` (columns of the suite) against its expectations, and name those that break them."""
+        found = self._run(suite, self._spark, rows, "BOOLEAN_ONLY")
         if not found.success:
-            found = self._run(suite, rows, {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES})
-        failures = tuple(_failure(result) for result in found.results if not result.success)
-        if len(found.results) != len(suite.expectations):
-            missing = len(suite.expectations) - len(found.results)
-            failures += (Failure("critical", f"{missing} expectations have no result"),)
-        return Verdict(suite.table, len(suite.expectations), failures)
+            detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
+            found = self._run(suite, self._spark, rows, detailed)
+        return _verdict(suite, found)
 
-    def _run(self, suite: Suite, rows: DataFrame, result_format: Any) -> Any:
+    def _run(self, suite: Suite, source: Any, rows: Any, result_format: Any) -> Any:
         from great_expectations import ExpectationSuite, RunIdentifier, ValidationDefinition
 
         copies = [copy(expectation) for expectation in suite.expectations]  # GX binds each to one suite for good
         kept = self.context.suites.add_or_update(ExpectationSuite(name=suite.table, expectations=copies))
-        data = self._data(suite.table)
+        data = _data(source, suite.table)
         definition = self.context.validation_definitions.add_or_update(
-            ValidationDefinition(name=suite.table, data=data, suite=kept)
+            ValidationDefinition(name=f"{source.name}.{suite.table}", data=data, suite=kept)
         )
         with _quiet():
             return definition.run(
@@ -82,12 +94,6 @@ class Checkpoint:
                 result_format=result_format,
                 run_id=RunIdentifier(run_name=self.run_id, run_time=self.at),
             )
-
-    def _data(self, table: str) -> Any:
-        known = {asset.name: asset for asset in self._source.assets}
-        if table in known:
-            return known[table].get_batch_definition(WHOLE)
-        return self._source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(WHOLE)
 
     def docs(self) -> Path:
         """Build the Data Docs; their index page."""
@@ -99,6 +105,13 @@ class Checkpoint:
         """The Data Docs page of this run's verdict on a table; the index where there is none."""
         found = sorted((settings().data_docs / "validations" / table.replace(".", "/") / self.run_id).rglob("*.html"))
         return found[-1] if found else settings().data_docs / "index.html"
+
+
+def _data(source: Any, table: str) -> Any:
+    known = {asset.name: asset for asset in source.assets}
+    if table in known:
+        return known[table].get_batch_definition(WHOLE)
+    return source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(WHOLE)
 
 
 def _context() -> Any:
@@ -128,6 +141,15 @@ def _forget_old_runs(folder: Path) -> None:
         runs = sorted(table.iterdir(), key=lambda run: run.stat().st_mtime, reverse=True)
         for run in runs[RUNS_KEPT:]:
             shutil.rmtree(run)
+
+
+def _verdict(suite: Suite, found: Any) -> Verdict:
+    """Anything but a clear yes is a failure."""
+    failures = tuple(_failure(result) for result in found.results if not result.success)
+    if len(found.results) != len(suite.expectations):
+        missing = len(suite.expectations) - len(found.results)
+        failures += (Failure("critical", f"{missing} expectations have no result"),)
+    return Verdict(suite.table, len(suite.expectations), failures)
 
 
 def _failure(result: Any) -> Failure:

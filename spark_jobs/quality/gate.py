@@ -1,31 +1,32 @@
 """The gate between build and publish: suites on the new versions, agreement with speed, one verdict in the ledger.
 
-run -> (files: agreement) + (Spark: suites) -> Data Docs, ledger. `critical` stops, `warning` annotates, and whatever
-gives no result stops too. What does not pass is never published (I17); the old publication keeps serving.
+run -> (files: agreement) + (memory or Spark: suites) -> Data Docs, ledger. `critical` stops, `warning` annotates, and
+whatever gives no result stops too. What does not pass is never published (I17); the old publication keeps serving.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs import tables, warehouse
 from spark_jobs.batch.build import changed_days
 from spark_jobs.ledger.models import Build, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.agreement import UNEXPLAINED, Agreement, accepted, agree
-from spark_jobs.quality.audited import Audited, Relation
+from spark_jobs.quality.audited import Audited
 from spark_jobs.quality.checkpoint import Checkpoint, Failure, Verdict
+from spark_jobs.quality.relations import Relation
 from spark_jobs.quality.suites import Suite
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
 from spark_jobs.warehouse import NoTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Say = Callable[[str], None]
+Session = Callable[[], "SparkSession"]
+"""The Spark session, started when it is first asked for."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Outcome:
         return sum(failure.severity != "critical" for verdict in self.verdicts for failure in verdict.failures)
 
 
-def audit(spark: "SparkSession", store: Store, views: Views, run_id: str, say: Say, accept: str | None = None) -> bool:
+def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, accept: str | None = None) -> bool:
     """Audit the run's builds and write down the verdict; True where it passed.
 
     accept: an operator's reason to publish although rows differ for no known cause; it is kept with the verdict.
@@ -53,13 +54,13 @@ def audit(spark: "SparkSession", store: Store, views: Views, run_id: str, say: S
     if run.summary.get("nothing_new"):
         say(f"run {run_id} has built nothing new: there is nothing to audit")
         return True
-    outcome = _outcome(spark, store, views, run, say, accept)
+    outcome = _outcome(session, store, views, run, say, accept)
     store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
     store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
     return outcome.passed
 
 
-def _outcome(spark: "SparkSession", store: Store, views: Views, run: Run, say: Say, accept: str | None) -> Outcome:
+def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, accept: str | None) -> Outcome:
     builds, current = store.builds(run.run_id), store.current_publication()
     if missing := [view.id for view in views if view.id not in builds]:
         raise LedgerError(f"run {run.run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
@@ -72,10 +73,10 @@ def _outcome(spark: "SparkSession", store: Store, views: Views, run: Run, say: S
         for line in told(agreements[-1]):
             say(line)
     checkpoint = Checkpoint(run.run_id)
-    audited = Audited(spark, run, views, builds, old, after, sorted({d for days in changed.values() for d in days}))
+    audited = Audited(run, views, builds, old, after, sorted({d for days in changed.values() for d in days}))
     verdicts = []
     for suite, relation in audited.suites():
-        verdict = _verdict(checkpoint, spark, suite, relation)
+        verdict = _verdict(checkpoint, session, suite, relation)
         verdicts.append(verdict)
         for failure in verdict.failures:
             say(f"{failure.severity}: {verdict.table}: {failure.said}")
@@ -84,29 +85,25 @@ def _outcome(spark: "SparkSession", store: Store, views: Views, run: Run, say: S
     return Outcome(tuple(verdicts), tuple(agreements), docs if failed is None else checkpoint.page(failed))
 
 
-def _verdict(checkpoint: Checkpoint, spark: "SparkSession", suite: Suite, relation: Relation) -> Verdict:
-    """A table that cannot be read or validated fails; it does not go unaudited."""
+def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: Relation) -> Verdict:
+    """A table that cannot be read or validated fails; it does not go unaudited.
+
+    A small one passes by a look in memory, which takes no time beside the planning of Spark's queries. Spark has the
+    last word on all others: on large ones, and on those where that look found something.
+    """
+    import duckdb
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
-        rows = spark.sql(f"SELECT {', '.join(suite.columns)} FROM {relation()}")
-        is_small = warehouse.row_count(suite.table) <= tables.SMALL
-        # Planning each expectation's query over files takes longer than reading a small table once.
-        with _held(rows) if is_small else nullcontext():
-            return checkpoint.validate(suite, rows)
-    except (PySparkException, Py4JError, NoTable) as error:
+        if relation.is_small:
+            verdict = checkpoint.glance(suite, relation.frame(suite.columns))
+            if not verdict.failures:
+                return verdict
+        return checkpoint.validate(suite, relation.rows(session(), suite.columns))
+    except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
         reason = str(error).splitlines()[0]
         return Verdict(suite.table, len(suite.expectations), (Failure("critical", f"cannot be audited: {reason}"),))
-
-
-@contextmanager
-def _held(rows: "DataFrame") -> Iterator[None]:
-    rows.persist()
-    try:
-        yield
-    finally:
-        rows.unpersist()
 
 
 def source_of(built: Build) -> Source:

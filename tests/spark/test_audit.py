@@ -30,7 +30,7 @@ def built(lake: Lake, run_id: str = "r1") -> Lake:
 def audited(lake: Lake, run_id: str = "r1", accept: str | None = None) -> tuple[bool, str]:
     """Whether the run passed, and all that was said."""
     said: list[str] = []
-    passed = audit(lake.spark, lake.store, lake.views, run_id, said.append, accept)
+    passed = audit(lambda: lake.spark, lake.store, lake.views, run_id, said.append, accept)
     return passed, "\n".join(said)
 
 

@@ -1,0 +1,89 @@
+"""A look in memory passes good rows and finds each kind of bad one; what it passes, Spark does not look at."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import contracts, registry
+from spark_jobs.quality import suites
+from spark_jobs.quality.checkpoint import Checkpoint
+from spark_jobs.quality.relations import as_frame
+from spark_jobs.quality.suites import Suite
+from spark_jobs.view import AggregateView, SequenceView
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+Rows = list[dict[str, Any]]
+
+
+def failures(suite: Suite, rows: Rows) -> list[str]:
+    table = pa.Table.from_pylist([{name: row.get(name) for name in suite.columns} for row in rows])
+    return [one.said for one in Checkpoint("r1").glance(suite, as_frame(table)).failures]
+
+
+def orders() -> Suite:
+    return suites.of_facts(contracts.load().of("order_placed"), 7, NOW)
+
+
+def order(number: int) -> dict[str, Any]:
+    example = contracts.load().of("order_placed").examples[0]
+    envelope = {"lsn": 1, "topic": "order_placed", "partition": 0, "offset": number, "timestamp": NOW, "deleted": False}
+    return {**example, **envelope, "event_type": "order_placed", "occurred_at": NOW, "schema_version": 1} | {
+        "identity": f"{number:032X}"
+    }
+
+
+BAD_FACTS: dict[str, dict[str, Any]] = {
+    "quantity: values to not be null": {"quantity": None},
+    "quantity: values to be between": {"quantity": 0},
+    "colour: values to be in set": {"colour": "mauve"},
+    "order_id: value lengths to be between": {"order_id": "o" * 65},
+    "identity: values to be unique": {"identity": f"{1:032X}"},
+    "lsn: values to be between": {"lsn": 8},
+    "topic: values to be in set": {"topic": "page_viewed"},
+    "occurred_at: values to be between": {"occurred_at": NOW + timedelta(days=2)},
+}
+
+
+@pytest.mark.parametrize("said", BAD_FACTS)
+def test_a_bad_fact_is_found(said: str, platform_home: Path) -> None:
+    assert not failures(orders(), [order(1), order(2)])
+    found = failures(orders(), [order(1), order(2) | BAD_FACTS[said]])
+    assert any(one.startswith(said) for one in found), found
+
+
+def aggregate_rows() -> tuple[Suite, Rows]:
+    view = registry.views()["orders_by_day"]
+    assert isinstance(view, AggregateView)
+    suite = suites.of_aggregate(view, suites.required_of(contracts.load(), view.shapes), must_have_rows=True)
+    return suite, [dict.fromkeys(suite.columns, 1) | {"store_id": store} for store in (1, 2**53, 2**53 + 1)]
+
+
+def sequence_rows() -> tuple[Suite, Rows]:
+    view = registry.views()["sessions"]
+    assert isinstance(view, SequenceView)
+    kind = view.rows[0].kind
+    rows = [{"key": 7, "ts": at, "kind": kind, "tie": f"{at}", "stretch_end": 5} for at in (1, 2)]
+    return suites.of_rows(view), rows
+
+
+BAD_ROWS: dict[str, tuple[Callable[[], tuple[Suite, Rows]], Callable[[Rows], Rows]]] = {
+    "compound columns to be unique": (aggregate_rows, lambda rows: [*rows, rows[0]]),
+    "orders: values to be between": (aggregate_rows, lambda rows: [*rows[1:], rows[0] | {"orders": -1}]),
+    "store_id: values to not be null": (aggregate_rows, lambda rows: [*rows[1:], rows[0] | {"store_id": None}]),
+    "table row count to be between": (aggregate_rows, lambda _: []),
+    "kind: values to be in set": (sequence_rows, lambda rows: [*rows[1:], rows[0] | {"kind": "other"}]),
+    "pair values a to be greater than b": (sequence_rows, lambda rows: [*rows[1:], rows[0] | {"ts": 6}]),
+}
+
+
+@pytest.mark.parametrize("said", BAD_ROWS)
+def test_a_bad_row_of_a_batch_table_is_found(said: str, platform_home: Path) -> None:
+    good, spoil = BAD_ROWS[said]
+    suite, rows = good()
+    assert not failures(suite, rows), "keys past 2**53 are told apart"
+    found = failures(suite, spoil(rows))
+    assert any(one.startswith(said) for one in found), found
