@@ -90,16 +90,22 @@ def spark_session(app: str, **conf: str) -> "SparkSession":
     return session
 
 
+def driver(settings: Settings, memory_mb: int, java_options: str) -> dict[str, str]:
+    """Properties of a driver's JVM: its heap, and options beside those that every JVM of the platform has."""
+    shared = spark_properties(settings).get("spark.driver.extraJavaOptions", "")
+    return {
+        "spark.driver.memory": f"{memory_mb}m",
+        "spark.driver.extraJavaOptions": f"{shared} {java_options}".strip(),
+    }
+
+
 def batch_session(app: str) -> "SparkSession":
     """The session of a job that ends: its own memory and JVM options, and large Arrow batches.
 
     In a build of a minute or two the optimising compiler, the concurrent collector and the compression of persisted
     rows took half of all CPU time.
     """
-    java = spark_properties(settings()).get("spark.driver.extraJavaOptions", "")
-    conf = {
-        "spark.driver.memory": f"{settings().batch_memory_mb}m",
-        "spark.driver.extraJavaOptions": f"{java} {settings().batch_java_options}".strip(),
+    conf = driver(settings(), settings().batch_memory_mb, settings().batch_java_options) | {
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),

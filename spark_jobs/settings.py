@@ -47,6 +47,12 @@ class Settings(BaseSettings):
     speed_memory_mb: int = Field(1536, description="Heap of the speed application.")
     thrift_memory_mb: int = Field(2048, description="Heap of the Thrift server.")
     batch_memory_mb: int = Field(2048, description="Heap of a batch job.")
+    server_java_options: str = Field(
+        "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
+        " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000",
+        description="JVM options of the speed application and the Thrift server; the default has the optimising"
+        " compiler spend its time only on what stays hot.",
+    )
     batch_java_options: str = Field(
         "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC",
         description="JVM options of a batch job; the default spares short jobs the optimising compiler.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infra.embedded.program import Program
 from infra.embedded.readiness import thrift_answers
-from spark_jobs.session import spark_environment, spark_home, spark_properties
+from spark_jobs.session import driver, spark_environment, spark_home, spark_properties
 from spark_jobs.settings import Settings
 
 MAIN = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
@@ -27,12 +27,19 @@ def program(settings: Settings) -> Program:
 
 def thrift_properties(settings: Settings) -> dict[str, str]:
     """The shared properties, and what only a process that serves readers may have."""
-    return spark_properties(settings) | {
-        "spark.app.name": "tidemark-thrift",
-        "spark.driver.memory": f"{settings.thrift_memory_mb}m",
-        # How old a Delta snapshot may be that a reader gets while a newer one is loaded.
-        "spark.databricks.delta.stalenessLimit": f"{settings.stale_read_ms}ms",
-    }
+    jvm = driver(settings, settings.thrift_memory_mb, settings.server_java_options)
+    return (
+        spark_properties(settings)
+        | jvm
+        | {
+            "spark.app.name": "tidemark-thrift",
+            # Most queries here read thousands of rows, which takes less time than compiling code for them. For
+            # millions: SET spark.sql.codegen.factoryMode=FALLBACK.
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            # How old a Delta snapshot may be that a reader gets while a newer one is loaded.
+            "spark.databricks.delta.stalenessLimit": f"{settings.stale_read_ms}ms",
+        }
+    )
 
 
 def prepare(settings: Settings) -> None:

@@ -21,15 +21,15 @@ from spark_jobs.batch.publish import ensure_serving
 from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
 from spark_jobs.ledger import store as ledger
-from spark_jobs.session import spark_session
+from spark_jobs.session import driver, spark_session
 from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol
 from spark_jobs.speed.broker import Broker
-from spark_jobs.speed.compute import ARROW_ROWS
 from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.housekeeping import SMALL_FILE, Housekeeping
-from spark_jobs.speed.partials_step import Outcome, write_new
+from spark_jobs.speed.partials_step import Outcome, conclude
 from spark_jobs.speed.status import Status
+from spark_jobs.speed.workers import ARROW_ROWS, Landed, pass_over
 from spark_jobs.view import View
 
 log = logging.getLogger("tidemark.speed")
@@ -121,9 +121,9 @@ class SpeedLayer:
         ranges = [protocol.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
         control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
         lsn = self.end.lsn + 1
-        nothing = catch_up.log_records(self.spark, lsn, lsn)
-        land.land(nothing, lsn, {**control, "accepted_loss": "; ".join(losses)})
-        write_new(nothing, {lsn: 0}, self._active(), self.window, dt.datetime.now(dt.UTC))
+        nothing = tables.RECORD.empty_table()
+        self.direct.land(nothing, lsn, {**control, "accepted_loss": "; ".join(losses)})
+        self.direct.write_new(nothing, lsn, self._active(), self.window, dt.datetime.now(dt.UTC))
         self.end = protocol.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
 
     def run(self) -> None:
@@ -183,18 +183,16 @@ class SpeedLayer:
         return taken.num_rows, outcome
 
     def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
-        """The long way: persisted, because two evaluations could differ (compaction, retention)."""
-        records.persist()
-        try:
-            count = records.count()
-            clock.lap("read")
-            land.land(records, lsn, control(count))
-            clock.lap("land")
-            outcome = write_new(records, {lsn: count}, self._active(), self.window, clock.started_at)
-            clock.lap("partials")
-        finally:
-            records.unpersist()
-        return count, outcome
+        """The long way. The records are read from Kafka once: two reads could differ (compaction, retention)."""
+        span, today, views = hot.current_span(), dt.datetime.now(dt.UTC).date(), self._active()
+        passed = pass_over(records, views, span, landed_on=today)
+        clock.lap("pass")
+        land.commit(passed.landed, lsn, control(passed.records))
+        clock.lap("land")
+        landed, counts = Landed(self.spark, lsn, lsn), {lsn: passed.records}
+        outcome = conclude(passed, span, landed, counts, views, self.window, clock.started_at)
+        clock.lap("partials")
+        return passed.records, outcome
 
     def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
         """The columns of tables.RECORD, in few partitions: one task per core, not one per Kafka partition."""
@@ -210,7 +208,8 @@ def main() -> int:
     for noisy in ("kafka", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     store = ledger.open()
-    spark = spark_session("tidemark-speed", **PROPERTIES, spark__driver__memory=f"{settings().speed_memory_mb}m")
+    jvm = driver(settings(), settings().speed_memory_mb, settings().server_java_options)
+    spark = spark_session("tidemark-speed", **PROPERTIES, **jvm)
     held = lease.acquire(spark)
     broker = Broker(contracts.load().topics)
     layer = SpeedLayer(spark, store, broker)

@@ -9,15 +9,14 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from spark_jobs import tables
 from spark_jobs.dedupe import Window
 from spark_jobs.settings import settings
 from spark_jobs.speed import hot
-from spark_jobs.speed.land import RECORD_KIND
 from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
+from spark_jobs.speed.workers import Landed
 from spark_jobs.view import View
 
 
@@ -85,21 +84,12 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        records = log_records(spark, first, last)
+        records = Landed(spark, first, last)
         if gap.is_new:
             outcome = write_new(records, gap.counts, missing, window, started_at)
         else:
             outcome = write_missing(records, list(gap.counts), missing, hot.duplicates(spark, first, last))
         progress(gap, outcome)
-
-
-def log_records(spark: SparkSession, first_lsn: int, last_lsn: int) -> DataFrame:
-    """The records of lsns first..last, with the columns of tables.RECORD."""
-    return (
-        spark.table(tables.MASTER_LOG)
-        .where(F.col("lsn").between(first_lsn, last_lsn) & (F.col("kind") == RECORD_KIND))
-        .select([field.name for field in tables.RECORD])
-    )
 
 
 def restore_window(spark: SparkSession, window: Window) -> None:

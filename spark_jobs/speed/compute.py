@@ -1,29 +1,29 @@
-"""The pass: raw records to the rows of speed.partials, for all views at once.
+"""The pass: decoded records to the rows of speed.partials, for all views at once.
 
-records -> mapInArrow(decode -> drop duplicates -> partials) -> rows of speed.partials, not yet written. Used for a
-micro-batch and for catch-up alike: rows carry their own lsn.
+facts and rejects -> drop duplicates -> partials -> rows of speed.partials, not yet written. Used for a micro-batch and
+for catch-up alike: rows carry their own lsn. Pure.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
+import pyarrow.compute as pc
 
 from spark_jobs import contracts, tables
-from spark_jobs.decode import Decoded, decode
+from spark_jobs.decode import Decoded
 from spark_jobs.dedupe import first_of_each, without
 from spark_jobs.partials import compute
 from spark_jobs.speed import suspects as suspected
 from spark_jobs.view import View
 
-ARROW_ROWS = 131_072
-"""Records per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
-
 FIXED = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("span", pa.int64()), ("control", tables.CONTROL)])
 WORKING = pa.schema([("positions", pa.binary())])
 """Travels with an `__ids__` row to the driver, is never stored."""
+FAILURE_ROW = "__failed__"
+"""Transient: a view whose pass failed in this task; the driver sets it aside and writes nothing of it."""
+STORED_ONCE = (tables.REJECT_ROW, tables.DUPLICATE_ROW, tables.IDS_ROW)
+"""What a pass finds out besides partials; stored by the first one over an lsn."""
 
 
 @dataclass(frozen=True)
@@ -38,35 +38,28 @@ class Settled:
     suspects: pa.Table | None = None
 
 
+NOT_SETTLED = Settled()
+
+
 def partials_schema(views: Sequence[View]) -> pa.Schema:
     """The columns of speed.partials with these views."""
     return pa.schema([*FIXED, *[pa.field(view.column, pa.struct(list(view.partial_schema))) for view in views]])
 
 
-def pass_over(records: DataFrame, views: Sequence[View], span: int, settled: Settled = Settled()) -> DataFrame:
-    """Rows of speed.partials (and the working column `positions`) for `records` (columns of tables.RECORD)."""
-    schema = working_schema(views)
-    task = _task(list(views), span, settled, schema)
-    columns = records.select([field.name for field in tables.RECORD])
-    return columns.mapInArrow(task, from_arrow_schema(schema, prefer_timestamp_ntz=False))
-
-
-def _task(
-    views: list[View], span: int, settled: Settled, schema: pa.Schema
-) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        known = contracts.load()
-        for batch in batches:
-            if batch.num_rows:
-                records = pa.Table.from_batches([batch]).cast(tables.RECORD)
-                yield from rows_of(decode(records, known), views, span, settled, schema).to_batches()
-
-    return run
-
-
 def rows_of(decoded: Decoded, views: list[View], span: int, settled: Settled, schema: pa.Schema) -> pa.Table:
     """The rows of one task, in `schema`: what the pass is, without Spark."""
     return _laid_out(_rows(decoded, views, settled), span, schema)
+
+
+def stored(rows: pa.Table, settled: Settled) -> pa.Table:
+    """What of a pass is stored, with the columns of speed.partials."""
+    left_out = [FAILURE_ROW] if settled.losers is None else [FAILURE_ROW, *STORED_ONCE]
+    return rows.filter(pc.invert(pc.is_in(rows["view"], pa.array(left_out)))).drop_columns(WORKING.names)
+
+
+def found_out(rows: pa.Table) -> pa.Table:
+    """What of a pass the driver must know: its control rows and failures."""
+    return rows.filter(pc.is_in(rows["view"], pa.array([FAILURE_ROW, *STORED_ONCE])))
 
 
 def working_schema(views: Sequence[View]) -> pa.Schema:
@@ -117,10 +110,6 @@ def _control_rows(kind: str, found: pa.Table) -> pa.Table:
     ]
     control = pa.StructArray.from_arrays(columns, fields=list(tables.CONTROL))
     return pa.table({"view": pa.array([kind] * size, pa.string()), "lsn": found["lsn"], "control": control})
-
-
-FAILURE_ROW = "__failed__"
-"""Transient: a view whose pass failed in this task; the driver sets it aside and writes nothing of it."""
 
 
 def _failure(column: str, error: str) -> pa.Table:

@@ -1,22 +1,21 @@
 """The short way for small micro-batches: no Python workers, and Delta commits of a few milliseconds.
 
 records in the driver -> master.log (delta-rs) -> the same pass, in this process -> speed.partials (delta-rs).
-The rows are those of the long way (`land`, `partials_step`), which large micro-batches and catch-up take.
+The rows are those of the long way (`workers`), which large micro-batches and catch-up take.
 """
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from spark_jobs import contracts, tables
 from spark_jobs.decode import decode
 from spark_jobs.dedupe import Window
 from spark_jobs.speed import hot, suspects
-from spark_jobs.speed.compute import FAILURE_ROW, WORKING, Settled, rows_of, working_schema
-from spark_jobs.speed.land import LOG, RECORD_KIND, batch_row
+from spark_jobs.speed.compute import NOT_SETTLED, Settled, rows_of, stored, working_schema
+from spark_jobs.speed.land import LOG, batch_row, stamped
 from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
 from spark_jobs.view import View
 
@@ -29,12 +28,9 @@ class DirectWriter:
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
     def land(self, records: pa.Table, lsn: int, control: Mapping[str, object]) -> None:
-        """As `land.land`: the records and their control row, in one commit."""
+        """As `land.commit`: the records and their control row, in one commit."""
         row = batch_row(lsn, control)
-        day = pa.array([row["landed_on"][0].as_py()] * records.num_rows, pa.date32())
-        kind = pa.array([RECORD_KIND] * records.num_rows, pa.string())
-        stamped = records.append_column("landed_on", day).append_column("kind", kind)
-        _append(self._log, _in_schema([stamped, row], LOG), lsn)
+        _append(self._log, _in_schema([stamped(records, row["landed_on"][0].as_py()), row], LOG), lsn)
 
     def write_new(
         self, records: pa.Table, lsn: int, views: Sequence[View], window: Window, started_at: dt.datetime
@@ -45,9 +41,8 @@ class DirectWriter:
         outcome = outcome_of(rows)
         counts = {lsn: records.num_rows}
         controls = hot.control_rows(span, batch_rows(outcome, counts, views, started_at))
-        left_out = pa.array([FAILURE_ROW, *outcome.failed])
-        stored = rows.filter(pc.invert(pc.is_in(rows["view"], left_out))).drop_columns(WORKING.names)
-        _append(self._partials, _in_schema([stored, controls], stored.schema), lsn)
+        kept = stored(rows, NOT_SETTLED)
+        _append(self._partials, _in_schema([kept, controls], kept.schema), lsn)
         remember(outcome, counts, window)
         return outcome
 

@@ -1,6 +1,6 @@
 """speed.partials: its table, its commits, and what it covers.
 
-rows of a pass + control row -> one commit. Only the speed application writes here.
+files of a pass + control rows -> one commit. Only the speed application writes here.
 """
 
 import datetime as dt
@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import tables
 from spark_jobs.settings import settings
+from spark_jobs.speed import files
 from spark_jobs.speed.compute import FIXED, partials_schema
+from spark_jobs.speed.files import FileWriter, Written
 from spark_jobs.view import View
 
 
@@ -37,11 +39,12 @@ def current_span() -> int:
     return int(time.time()) // settings().span_seconds
 
 
-def commit(rows: DataFrame, span: int, controls: Iterable[tuple[int, Mapping[str, object]]]) -> None:
-    """Append `rows` (columns of speed.partials) and one `__batch__` row per (lsn, control fields), in one commit."""
-    written = rows.sparkSession.createDataFrame(control_rows(span, controls))
-    both = rows.unionByName(written, allowMissingColumns=True).coalesce(settings().cores)
-    both.write.format("delta").mode("append").save(tables.path(tables.SPEED_PARTIALS))
+def commit(written: Iterable[Written], span: int, controls: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+    """Files of a pass and one `__batch__` row per (lsn, control fields), in one commit."""
+    root = tables.path(tables.SPEED_PARTIALS)
+    with FileWriter(root, "span", span) as last:
+        last.add(control_rows(span, controls))
+        files.commit(root, [*written, *last.written()], {"lsn": str(controls[-1][0])})
 
 
 def control_rows(span: int, controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Table:

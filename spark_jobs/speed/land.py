@@ -1,17 +1,19 @@
 """Landing: one micro-batch into the master log, in one commit, with its control row.
 
-Kafka micro-batch + lsn -> master.log. And the other way: where does the log end?
+files of a micro-batch + lsn -> master.log. And the other way: where does the log end?
 """
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import tables
+from spark_jobs.speed import files
+from spark_jobs.speed.files import FileWriter, Written
 from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
 
 LOG = pa.schema(
@@ -39,17 +41,24 @@ def create(spark: SparkSession) -> None:
     )
 
 
-def land(records: DataFrame, lsn: int, control: Mapping[str, object]) -> None:
-    """Append the records and their `__batch__` row at `lsn`. `control`: the fields of `tables.BATCH`."""
-    row = batch_row(lsn, control)
-    stamped = records.select(
-        F.lit(lsn).alias("lsn"),
-        F.lit(row["landed_on"][0].as_py()).alias("landed_on"),
-        F.lit(RECORD_KIND).alias("kind"),
-        *[field.name for field in tables.RECORD][1:],
-    )
-    both = stamped.unionByName(records.sparkSession.createDataFrame(row), allowMissingColumns=True)
-    both.select(LOG.names).write.format("delta").mode("append").save(tables.path(tables.MASTER_LOG))
+def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
+    """Files of records at `lsn` and their `__batch__` row, in one commit. `control`: the fields of `tables.BATCH`.
+
+    All are in the partition of the day that `written` was made for.
+    """
+    row, files_of_records = batch_row(lsn, control), list(written)
+    day = files_of_records[0].value if files_of_records else row["landed_on"][0].as_py()
+    root = tables.path(tables.MASTER_LOG)
+    with FileWriter(root, "landed_on", day) as last:
+        last.add(row)
+        files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
+
+
+def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
+    """Records as rows of the log."""
+    size = records.num_rows
+    dated = records.append_column("landed_on", pa.array([landed_on] * size, pa.date32()))
+    return dated.append_column("kind", pa.array([RECORD_KIND] * size, pa.string()))
 
 
 def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:

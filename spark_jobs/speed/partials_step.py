@@ -1,26 +1,22 @@
 """The second half of a micro-batch: its records' partials, duplicates settled, in one commit.
 
-records (with lsn) -> pass -> suspects? pass again -> one commit to speed.partials. Catch-up runs the same step over
-records of many lsns.
+a pass -> suspects or failed views? pass again -> one commit to speed.partials. Catch-up runs the same step over records
+of many lsns.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from spark_jobs import contracts, tables
 from spark_jobs.dedupe import Window, packed
-from spark_jobs.speed import hot, suspects
-from spark_jobs.speed.compute import FAILURE_ROW, WORKING, Settled, pass_over
+from spark_jobs.speed import files, hot, suspects
+from spark_jobs.speed.compute import FAILURE_ROW, NOT_SETTLED, STORED_ONCE, Settled
+from spark_jobs.speed.workers import Passed, Records, pass_over
 from spark_jobs.view import View
-
-STORED_ONCE = (tables.REJECT_ROW, tables.DUPLICATE_ROW, tables.IDS_ROW)
 
 
 @dataclass
@@ -38,14 +34,51 @@ class Outcome:
 
 
 def write_new(
-    records: DataFrame, counts: Mapping[int, int], views: Sequence[View], window: Window, started_at: dt.datetime
+    records: Records,
+    counts: Mapping[int, int],
+    views: Sequence[View],
+    window: Window,
+    started_at: dt.datetime,
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
     span = hot.current_span()
-    with _settled(records, views, span, window) as (rows, outcome):
-        hot.commit(_stored(rows, outcome), span, batch_rows(outcome, counts, views, started_at))
+    return conclude(pass_over(records, views, span), span, records, counts, views, window, started_at)
+
+
+def conclude(
+    passed: Passed,
+    span: int,
+    records: Records,
+    counts: Mapping[int, int],
+    views: Sequence[View],
+    window: Window,
+    started_at: dt.datetime,
+) -> Outcome:
+    """Commit a first pass over lsns that have no partials yet, or what a pass with the verdicts makes of `records`."""
+    found = suspects.find(outcome_of(passed.rows).ids, window)
+    if found.num_rows:
+        files.discard(passed.partials)
+        settled = Settled(suspects=found)
+        passed = pass_over(records, views, span, settled)
+    else:
+        settled = NOT_SETTLED
+    passed, outcome = _without_failures(passed, span, records, views, settled)
+    hot.commit(passed.partials, span, batch_rows(outcome, counts, views, started_at))
     remember(outcome, counts, window)
     return outcome
+
+
+def _without_failures(
+    passed: Passed, span: int, records: Records, views: Sequence[View], settled: Settled
+) -> tuple[Passed, Outcome]:
+    """Pass again until no view fails, as other tasks have written rows of those that do."""
+    failed: dict[str, str] = {}
+    while (outcome := outcome_of(passed.rows)).failed:
+        files.discard(passed.partials)
+        failed |= outcome.failed
+        passed = pass_over(records, [view for view in views if view.column not in failed], span, settled)
+    outcome.failed = failed
+    return passed, outcome
 
 
 def batch_rows(
@@ -67,43 +100,13 @@ def remember(outcome: Outcome, lsns: Iterable[int], window: Window) -> None:
         window.add(lsn, packed(here), dt.datetime.now(dt.UTC))
 
 
-def write_missing(records: DataFrame, lsns: Sequence[int], views: Sequence[View], losers: pa.Table) -> Outcome:
+def write_missing(records: Records, lsns: Sequence[int], views: Sequence[View], losers: pa.Table) -> Outcome:
     """Partials of `views` for lsns whose duplicates have been settled before (`losers`)."""
-    span = hot.current_span()
-    with _persisted(pass_over(records, views, span, Settled(losers=losers))) as rows:
-        outcome = _outcome(rows)
-        computed = [view.column for view in views if view.column not in outcome.failed]
-        only_views = _stored(rows, outcome).where(~F.col("view").isin(*STORED_ONCE))
-        hot.commit(only_views, span, [(lsn, {"views": computed}) for lsn in lsns])
+    span, settled = hot.current_span(), Settled(losers=losers)
+    passed, outcome = _without_failures(pass_over(records, views, span, settled), span, records, views, settled)
+    computed = [view.column for view in views if view.column not in outcome.failed]
+    hot.commit(passed.partials, span, [(lsn, {"views": computed}) for lsn in lsns])
     return outcome
-
-
-@contextmanager
-def _settled(
-    records: DataFrame, views: Sequence[View], span: int, window: Window
-) -> Iterator[tuple[DataFrame, Outcome]]:
-    with _persisted(pass_over(records, views, span)) as rows:
-        outcome = _outcome(rows)
-        found = suspects.find(outcome.ids, window)
-        if not found.num_rows:
-            yield rows, outcome
-            return
-    with _persisted(pass_over(records, views, span, Settled(suspects=found))) as rows:
-        yield rows, _outcome(rows)
-
-
-@contextmanager
-def _persisted(rows: DataFrame) -> Iterator[DataFrame]:
-    rows.persist()
-    try:
-        yield rows
-    finally:
-        rows.unpersist()
-
-
-def _outcome(rows: DataFrame) -> Outcome:
-    controls = rows.where(F.col("view").startswith("__"))
-    return outcome_of(controls.select("view", "lsn", "control", *WORKING.names).toArrow())
 
 
 def outcome_of(rows: pa.Table) -> Outcome:
@@ -126,10 +129,3 @@ def _field(rows: pa.Table, name: str) -> pa.ChunkedArray:
 def _per_lsn(rows: pa.Table) -> dict[int, int]:
     counted = pc.value_counts(rows["lsn"])
     return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
-
-
-def _stored(rows: DataFrame, outcome: Outcome) -> DataFrame:
-    """Without the working columns, the failure notes, and every row of a view that failed somewhere."""
-    left_out = [FAILURE_ROW, *outcome.failed]
-    dropped = [*WORKING.names, *outcome.failed]
-    return rows.where(~F.col("view").isin(*left_out)).drop(*dropped)

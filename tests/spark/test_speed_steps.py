@@ -3,15 +3,19 @@
 import datetime as dt
 import json
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from spark_jobs import partials, registry, tables
 from spark_jobs.dedupe import Window
 from spark_jobs.speed import catch_up, hot, land, tail
 from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.partials_step import write_new
+from spark_jobs.speed.partials_step import conclude, write_new
+from spark_jobs.speed.workers import Landed, pass_over
 from tests.spark.lake import event
 
 NOW = dt.datetime.now(dt.UTC)
@@ -43,6 +47,13 @@ def control(count):
     return land.control(1, [], {}, NOW, count)
 
 
+def on_workers(spark, frame, lsn, views, window):
+    """Land and compute a micro-batch as the application does with a large one."""
+    passed = pass_over(frame, views, 1, landed_on=NOW.date())
+    land.commit(passed.landed, lsn, control(passed.records))
+    return conclude(passed, 1, Landed(spark, lsn, lsn), {lsn: passed.records}, views, window, NOW)
+
+
 def stored(spark, lsn):
     """The rows of an lsn without what differs by place and time: partials, rejects and verdicts."""
     rows = spark.table(tables.SPEED_PARTIALS).where(f"lsn = {lsn} AND view NOT IN ('__batch__', '__ids__')")
@@ -67,11 +78,10 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
     short = writer.write_new(mixed, 1, hot_tables, Window(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
     frame = spark.createDataFrame(again).coalesce(1)
-    land.land(frame, 2, control(mixed.num_rows))
-    long = write_new(frame, {2: mixed.num_rows}, hot_tables, Window(3600, 1000), NOW)
+    long = on_workers(spark, frame, 2, hot_tables, Window(3600, 1000))
     assert stored(spark, 1) == stored(spark, 2)
     assert short.counts(1) == long.counts(2) == {"facts": 60, "rejects": 1, "duplicates": 2}
-    landed = catch_up.log_records(spark, 1, 2).toPandas()
+    landed = spark.table(tables.MASTER_LOG).where("kind = 'record'").toPandas()
     assert sorted(landed[landed.lsn == 1].value) == sorted(landed[landed.lsn == 2].value)
 
 
@@ -154,3 +164,19 @@ def test_the_log_says_where_it_ends(spark, hot_tables):
     assert end.offsets == {("order_placed", 0): 40}
     assert end.topic_ids == {"order_placed": "id"}
     assert tail.log_end() == end
+
+
+def test_a_view_that_fails_on_the_workers_leaves_no_row_and_no_file_behind(spark, hot_tables):
+    [whole] = [view for view in hot_tables if view.name == "orders_by_colour"]
+    others = [view for view in hot_tables if view is not whole]
+    key, expression = next(iter(whole.keys.items()))
+    broken = replace(whole, keys={key: replace(expression, duckdb="error('broken on purpose')")})
+    frame = spark.createDataFrame(records([*ORDERS, *PAGES, ORDERS[3]], 1)).repartition(2)
+    outcome = on_workers(spark, frame, 1, [broken, *others], Window(3600, 1000))
+    assert outcome.failed.keys() == {broken.column} and "broken on purpose" in outcome.failed[broken.column]
+    assert outcome.counts(1) == {"facts": 60, "rejects": 0, "duplicates": 1}
+    assert hot.coverage(spark, 0)[1] == {view.column for view in others}
+    assert spark.table(tables.SPEED_PARTIALS).where(f"view = '{broken.column}'").isEmpty()
+    table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+    on_disk = {file.as_posix() for file in Path(tables.path(tables.SPEED_PARTIALS)).rglob("*.parquet")}
+    assert on_disk == {uri.removeprefix("file://") for uri in table.file_uris()}, "files of the first pass must go"
