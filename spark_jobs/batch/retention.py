@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from deltalake import DeltaTable
-
 from spark_jobs import tables
 from spark_jobs.batch.publish import Execute, versions
 from spark_jobs.ledger.store import Store
@@ -18,6 +16,7 @@ from spark_jobs.registry import Views
 from spark_jobs.serving import pins
 from spark_jobs.serving.render import Source
 from spark_jobs.settings import settings
+from spark_jobs.vacuum import vacuum
 
 GRACE_HOURS = 24
 """Files that left a table this recently stay: a reader may have begun before."""
@@ -51,9 +50,9 @@ def retain(
                     pins.drop(execute, store, name)
         expired = store.expire_publications(datetime.now(UTC) - timedelta(days=settings().publications_kept_days))
         kept = kept_versions(store, views)
-        files = {table: _vacuum(table, grace_hours, keep) for table, keep in kept.items()}
+        files = {table: vacuum(table, grace_hours, keep) for table, keep in kept.items()}
         for table in [*map(tables.facts, event_types), tables.QUARANTINE, tables.DUPLICATES]:
-            files[table] = _vacuum(table, FACTS_KEPT_HOURS, [])
+            files[table] = vacuum(table, FACTS_KEPT_HOURS)
         return Retained(expired, dropped, {table: n for table, n in files.items() if n}, _trim(store))
 
 
@@ -79,17 +78,6 @@ def _built(store: Store, run_id: str) -> dict[str, Source]:
         )
         for view_id, build in store.builds(run_id).items()
     }
-
-
-def _vacuum(table: str, hours: int, keep: list[int]) -> int:
-    """Files removed; 0 where the table does not exist. The newest version is always kept."""
-    if not DeltaTable.is_deltatable(tables.path(table)):
-        return 0
-    found = DeltaTable(tables.path(table))
-    rule = {"retention_hours": hours, "enforce_retention_duration": False, "keep_versions": keep}
-    if not found.vacuum(dry_run=True, **rule):
-        return 0  # a vacuum of nothing would still add two versions
-    return len(found.vacuum(dry_run=False, **rule))
 
 
 def _trim(store: Store) -> int:

@@ -25,11 +25,15 @@ from spark_jobs.speed import hot
 from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.protocol import LogEnd
 from spark_jobs.speed.status import Status
+from spark_jobs.vacuum import vacuum
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
 SMALL_FILE = 64 * 2**20
 """Bytes; larger files are not written again."""
+HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
+UNREAD_HOURS = 24
+"""How long a file stays that the newest version does not name; no reader takes so long."""
 MANY_SMALL_FILES = 8
 """A partition with fewer small files than this is left as it is."""
 
@@ -131,7 +135,8 @@ class Housekeeping:
             below = int(request.arguments["up_to_lsn"])
             in_window = hot.current_span() - settings().id_window_seconds // settings().span_seconds - 1
             self._spark.sql(f"DELETE FROM {tables.SPEED_PARTIALS} WHERE lsn <= {below} AND span < {in_window}")
-            return {"trimmed_up_to": below}
+            files = {table: vacuum(table, UNREAD_HOURS, unnamed=True) for table in HOT}
+            return {"trimmed_up_to": below, "files_removed": files}
 
 
 def fragmented(files: pa.Table, partitioned_by: str) -> list[Any]:
