@@ -98,6 +98,18 @@ BATCH = pa.struct(
     ]
 )
 
+# A row of master.log: a record, or the `__batch__` row of its micro-batch.
+LOG = pa.schema(
+    [
+        ("lsn", pa.int64()),
+        ("landed_on", pa.date32()),
+        ("kind", pa.string()),
+        *[field for field in RECORD if field.name != "lsn"],
+        ("batch", BATCH),
+    ]
+)
+RECORD_ROW = "record"
+
 # The `control` column of speed.partials; which fields are set depends on the row's `view`.
 CONTROL = pa.struct(
     [

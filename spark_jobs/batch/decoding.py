@@ -1,109 +1,187 @@
 """One pass over the master log: records to facts, rejects and duplicates.
 
-master.log (the run's lsns) -> mapInArrow(decode) -> one wide relation, persisted -> relations per kind. The layers
-share `decode`; what differs is de-duplication, here over the whole history.
+master.log (the run's lsns) -> mapInArrow(decode) -> data files of facts.<type> and master.quarantine that no version
+names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them.
+The layers share `decode`; what differs is de-duplication.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import FileSystem, FileType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.window import Window
 
-from spark_jobs import contracts, tables
-from spark_jobs.contracts import Contracts
+from spark_jobs import contracts, files, tables
+from spark_jobs.contracts import Contract
+from spark_jobs.decode import Decoded as Found
 from spark_jobs.decode import decode
+from spark_jobs.dedupe import without
+from spark_jobs.files import WRITTEN, FileWriter, Written
+from spark_jobs.landed import ARROW_ROWS, Batches, Landed, Reader
+from spark_jobs.settings import settings
 
 COORDINATES = [name for name, _ in tables.COORDINATES]
-REJECT = "reject"
+IDENTITIES = pa.schema([("event_type", pa.string()), ("identity", pa.binary()), *tables.COORDINATES])
+QUARANTINED = pa.schema([*tables.REJECT, ("state", pa.string())])
+STATE = "quarantined"
 
-# Stands beside each struct, so that counting and comparing need not open it.
-HEAD = pa.schema([("event_type", pa.string()), ("day", pa.date32()), ("identity", pa.binary()), *tables.COORDINATES])
+REPORT = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("file", WRITTEN)])
+"""What a task has written: `name` is an event type, the quarantine's table, or IDENTITY_FILE."""
+IDENTITY_FILE = "identities"
+
+Task = Callable[[Batches], Batches]
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """`rows`: HEAD and one struct, a fact's or the reject's; `losers`: coordinates and identity of duplicates."""
+    """`files`: table -> files that hold its rows; `losers`: IDENTITIES of the duplicates, which no file holds."""
 
-    rows: DataFrame
+    spark: SparkSession
+    files: Mapping[str, Sequence[Written]]
+    counts: Mapping[str, int]
     losers: DataFrame
+    duplicates: int
 
-    def facts(self, event_type: str) -> DataFrame:
-        """The facts of one type, with their day."""
-        mine = self.rows.where(F.col("event_type") == event_type)
-        unique = mine.join(self.losers.select(COORDINATES), COORDINATES, "left_anti")
-        return unique.select(f"{_column(event_type)}.*", "day")
-
-    def rejects(self) -> DataFrame:
-        return self.rows.where(F.col("event_type").isNull()).select(f"{REJECT}.*")
+    def rows(self, table: str, schema: pa.Schema) -> DataFrame:
+        """The rows for a table."""
+        return _read(self.spark, [one.address for one in self.files.get(table, ())], schema)
 
 
-def decoded(records: DataFrame, history: DataFrame | None) -> Decoded:
-    """Decode `records` (columns of tables.RECORD). `history`: the `identity` of every fact known before, if any.
-
-    The rows are persisted; `Decoded.rows.unpersist()` when done. The losers are checkpointed, as Spark would plan a
-    persisted relation over the history anew with every append to a table of facts.
-    """
-    known = contracts.load()
-    schema = _schema(known)
-    rows = records.mapInArrow(_task(schema), from_arrow_schema(schema, prefer_timestamp_ntz=False)).persist()
-    losers = _losers(rows.where(F.col("event_type").isNotNull()).select(HEAD.names).drop("day"), history)
-    return Decoded(rows, losers.localCheckpoint())
-
-
-def records_of(spark: SparkSession, where: str) -> DataFrame:
-    """The landed records of the lsns that match."""
-    log = spark.table(tables.MASTER_LOG).where("kind = 'record'").where(where)
-    return log.select([field.name for field in tables.RECORD])
+@contextmanager
+def scratch(run_id: str) -> Iterator[str]:
+    """A folder beside the tables, which the workers reach; empty, and gone afterwards."""
+    root = f"{settings().warehouse}/decode.{run_id}"
+    fs, path = FileSystem.from_uri(root)
+    if fs.get_file_info(path).type is not FileType.NotFound:  # left by a try that was killed
+        fs.delete_dir(path)
+    fs.create_dir(path)
+    try:
+        yield root
+    finally:
+        fs.delete_dir(path)
 
 
-def _column(event_type: str) -> str:
-    return f"fact_{event_type}"
+def decoded(records: Landed, history: DataFrame | None, folder: str) -> Decoded:
+    """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: scratch space."""
+    spark = records.spark
+    frame, read = records.tasks()
+    found = _written(frame, _decoding(read, folder))
+    identities = _read(spark, [one.address for _, one in found.pop(IDENTITY_FILE, [])], IDENTITIES)
+    lost = f"{folder}/losers"
+    _losers(identities, history).write.parquet(lost)
+    losers = _read(spark, [lost], IDENTITIES)
+    repeated = dict[str, int](losers.groupBy("event_type").count().collect())
+    if repeated:
+        found |= _rewritten(spark, {one: found[one] for one in repeated}, lost)
+    by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in found.items()}
+    return Decoded(
+        spark,
+        files={table: [one for _, one in rows] for table, rows in by_table.items()},
+        counts=Counter({table: sum(count for count, _ in rows) for table, rows in by_table.items()}),
+        losers=losers,
+        duplicates=sum(repeated.values()),
+    )
 
 
-def _schema(known: Contracts) -> pa.Schema:
-    facts = [pa.field(_column(c.event_type), pa.struct(list(plain(c.fact_schema)))) for c in known]
-    return pa.schema([*HEAD, *facts, pa.field(REJECT, pa.struct(list(tables.REJECT)))])
+def fact_columns(contract: Contract) -> pa.Schema:
+    """The columns of facts.<type>; Spark knows no binary of fixed size."""
+    fields = [
+        pa.field(f.name, pa.binary()) if pa.types.is_fixed_size_binary(f.type) else f for f in contract.fact_schema
+    ]
+    return pa.schema([*fields, ("day", pa.date32())])
 
 
-def plain(schema: pa.Schema) -> pa.Schema:
-    """The schema as Spark can have it: it knows no binary of fixed size."""
-    return pa.schema([pa.field(f.name, pa.binary()) if pa.types.is_fixed_size_binary(f.type) else f for f in schema])
+def _read(spark: SparkSession, addresses: list[str], schema: pa.Schema) -> DataFrame:
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    return spark.read.schema(columns).parquet(*addresses) if addresses else spark.createDataFrame([], columns)
 
 
-def _task(schema: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = contracts.load()
-        for batch in batches:
-            if batch.num_rows:
-                found = decode(pa.Table.from_batches([batch]).cast(tables.RECORD), known)
-                for event_type, facts in found.facts.items():
-                    yield from _laid_out(facts, event_type, _column(event_type), schema)
-                yield from _laid_out(found.rejects, None, REJECT, schema)
+def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]]]:
+    """Name -> rows and file of each file that the tasks wrote."""
+    report = frame.mapInArrow(task, from_arrow_schema(REPORT)).toArrow().to_pylist()
+    found: dict[str, list[tuple[int, Written]]] = {}
+    for one in report:
+        found.setdefault(one["name"], []).append((one["rows"], Written(**one["file"])))
+    return found
+
+
+def _decoding(read: Reader, folder: str) -> Task:
+    roots = {one.event_type: tables.path(tables.facts(one.event_type)) for one in contracts.load()}
+    quarantine = tables.path(tables.QUARANTINE)
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        known, pending, size = contracts.load(), list[Found](), 0
+        for batch in read(batches):
+            pending.append(decode(pa.Table.from_batches([batch]).cast(tables.RECORD), known))
+            size += batch.num_rows
+            if size >= tables.ROWS_PER_FILE:
+                yield from flushed(pending)
+                pending, size = [], 0
+        yield from flushed(pending)
+
+    def flushed(pending: list[Found]) -> Iterator[pa.RecordBatch]:
+        identities = []
+        for event_type in dict.fromkeys(name for found in pending for name in found.facts):
+            facts = pa.concat_tables([found.facts[event_type] for found in pending if event_type in found.facts])
+            identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
+            yield from _file(event_type, roots[event_type], _in_time(facts, event_type))
+        if pending:
+            rejects = pa.concat_tables([found.rejects for found in pending])
+            states = pa.array([STATE] * rejects.num_rows, pa.string())
+            yield from _file(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
+        if identities:
+            yield from _file(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
 
     return run
 
 
-def _laid_out(found: pa.Table, event_type: str | None, column: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows in the wide schema: HEAD, the one struct, all others null."""
-    size = found.num_rows
-    if not size:
-        return
-    fields = list(schema.field(column).type)
-    arrays = [found[field.name].combine_chunks().cast(field.type) for field in fields]
-    here = {
-        "event_type": pa.array([event_type] * size, pa.string()),
-        column: pa.StructArray.from_arrays(arrays, fields=fields),
-        **{name: found[name].combine_chunks() for name in COORDINATES},
-    }
-    if event_type is not None:
-        here |= {"identity": found["identity"].combine_chunks().cast(pa.binary())}
-        here |= {"day": found["occurred_at"].combine_chunks().cast(pa.timestamp("us")).cast(pa.date32())}
-    columns = [here.get(field.name, pa.nulls(size, field.type)) for field in schema]
-    yield from pa.table(columns, schema=schema).to_batches()
+def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
+    """With their day, and in the order of time, so that a day's facts are found by the statistics of row groups."""
+    days = facts["occurred_at"].cast(pa.timestamp("us")).cast(pa.date32())
+    columns = fact_columns(contracts.load().of(event_type))
+    return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
+
+
+def _file(name: str, root: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Write one file, and report it."""
+    with FileWriter(root) as writer:
+        for first in range(0, rows.num_rows, ARROW_ROWS):
+            writer.add(rows.slice(first, ARROW_ROWS))
+        reported = [{"name": name, "rows": rows.num_rows, "file": one.as_dict()} for one in writer.written()]
+    yield from pa.Table.from_pylist(reported, schema=REPORT).to_batches()
+
+
+def _rewritten(
+    spark: SparkSession, found: Mapping[str, Sequence[tuple[int, Written]]], lost: str
+) -> dict[str, list[tuple[int, Written]]]:
+    """The files again without the losers; the old ones are deleted."""
+    old = [(event_type, one) for event_type, written in found.items() for _, one in written]
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            event_type, written = old[number]
+            facts = _table(written.address)
+            first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
+            here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
+            losers = _table(lost, (ds.field("event_type") == event_type) & here)
+            yield from _file(event_type, written.root, without(facts, losers.select(COORDINATES)))
+
+    new = _written(spark.range(0, len(old), 1, len(old)), run)
+    files.discard(one for _, one in old)
+    return {event_type: new.get(event_type, []) for event_type in found}
+
+
+def _table(address: str, where: ds.Expression | None = None) -> pa.Table:
+    fs, path = FileSystem.from_uri(address)
+    return ds.dataset(path, format="parquet", filesystem=fs).to_table(filter=where)
 
 
 def _losers(facts: DataFrame, history: DataFrame | None) -> DataFrame:
@@ -118,4 +196,4 @@ def _losers(facts: DataFrame, history: DataFrame | None) -> DataFrame:
     suspects = suspects.groupBy("identity").agg(F.max("is_known").alias("is_known"))
     order = Window.partitionBy("identity").orderBy(*COORDINATES)
     ranked = facts.join(suspects, "identity").withColumn("place", F.row_number().over(order))
-    return ranked.where("is_known OR place > 1").drop("is_known", "place")
+    return ranked.where("is_known OR place > 1").select(IDENTITIES.names)

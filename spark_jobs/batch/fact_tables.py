@@ -1,9 +1,9 @@
 """The tables of the `decode` step: how they are made, and how a run's rows replace what is there.
 
-Contracts -> facts.<type> (files in the order of time), master.quarantine, master.duplicates.
+Contracts -> facts.<type>, master.quarantine, master.duplicates.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import contracts, tables
-from spark_jobs.batch import decoding, delta
+from spark_jobs import contracts, files, tables
+from spark_jobs.batch import delta
+from spark_jobs.batch.decoding import QUARANTINED, fact_columns
 from spark_jobs.batch.scope import Scope
-from spark_jobs.contracts import Contract
+from spark_jobs.files import Written
 from spark_jobs.settings import settings
 
-QUARANTINED = pa.schema([*tables.REJECT, ("state", pa.string())])
 DUPLICATE = pa.schema([*tables.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 
 # What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
@@ -39,11 +39,6 @@ def create(spark: SparkSession) -> None:
         list(pool.map(lambda table: _create(spark, table, *wanted[table], table in known), wanted))
 
 
-def fact_columns(contract: Contract) -> pa.Schema:
-    """The columns of facts.<type>."""
-    return decoding.plain(pa.schema([*contract.fact_schema, ("day", pa.date32())]))
-
-
 def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str, exists: bool) -> None:
     wanted = {f.name: f.dataType.simpleString() for f in from_arrow_schema(schema, prefer_timestamp_ntz=False).fields}
     columns = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items())
@@ -56,38 +51,40 @@ def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str,
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
 
 
-def in_time(facts: DataFrame, count: int) -> DataFrame:
-    """Few files, each of a narrow range of time, so that a day's facts are found by the files' statistics."""
-    return facts.coalesce(count // tables.ROWS_PER_FILE + 1).sortWithinPartitions("occurred_at")
-
-
 @dataclass(frozen=True)
 class Output:
-    """Rows for a table. `also_again`: replace those of the lsns decoded again too, not only of the new ones."""
+    """Rows for a table, and the files that hold just these rows, if any.
+
+    also_again: replace the table's rows of the lsns decoded again too, not only of the new ones.
+    """
 
     table: str
     rows: DataFrame
     has_rows: bool
     also_again: bool
+    files: Sequence[Written] = ()
 
 
 def replace(output: Output, todo: Scope) -> None:
     """Put the rows of the scope in the place of the table's.
 
-    Where the table has no such rows, as in every first try of new lsns, a plain append does it, or nothing at all.
+    Where the table has no such rows, as in every first try of new lsns, the files become part of it as they are.
     """
     where = todo.sql(only_new=not output.also_again)
-    rows = output.rows.where(where)
     if output.also_again or _newest_lsn(output.table) > todo.previous:
-        delta.replace_where(rows, output.table, where)
+        delta.replace_where(output.rows.where(where), output.table, where)
+    elif output.has_rows and output.files and not todo.again:
+        files.commit(tables.path(output.table), output.files, {"cut": str(todo.cut)})
+        return
     elif output.has_rows:
-        delta.append(rows, output.table)
+        delta.append(output.rows.where(where), output.table)
+    files.discard(output.files)
 
 
 def _newest_lsn(table: str) -> int:
     """From the table's file statistics; 2**63 - 1 where a file has none."""
-    files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
-    if not files.num_rows:
+    found = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
+    if not found.num_rows:
         return 0
-    newest: Iterable[int | None] = files["max.lsn"].to_pylist() if "max.lsn" in files.column_names else [None]
+    newest: Iterable[int | None] = found["max.lsn"].to_pylist() if "max.lsn" in found.column_names else [None]
     return max(2**63 - 1 if lsn is None else lsn for lsn in newest)

@@ -4,7 +4,6 @@ master.log (previous cut, cut] and the lsns of days to rebuild -> facts.<type>, 
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -15,18 +14,15 @@ from pyspark.sql import functions as F
 
 from spark_jobs import contracts, tables, warehouse
 from spark_jobs.batch import decoding, fact_tables
-from spark_jobs.batch.decoding import Decoded
-from spark_jobs.batch.fact_tables import DUPLICATE, Output, in_time
+from spark_jobs.batch.decoding import QUARANTINED, Decoded, fact_columns
+from spark_jobs.batch.fact_tables import DUPLICATE, Output
 from spark_jobs.batch.scope import Scope, scope
+from spark_jobs.landed import Landed
 from spark_jobs.ledger.models import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 
 Say = Callable[[str], None]
-Counts = Counter[str | None]
-"""event type -> records that decoded to it; None: rejects."""
-
-STATE = "quarantined"
 
 
 def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
@@ -57,16 +53,14 @@ def _lsns_of(spark: SparkSession, days: Sequence[str], cut: int) -> list[int]:
 
 
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) -> dict[str, Any]:
-    found = decoding.decoded(decoding.records_of(spark, todo.sql()), _history(spark, todo))
-    try:
+    with decoding.scratch(run.run_id) as folder:
+        found = decoding.decoded(Landed(spark, tuple(todo.ranges())), _history(spark, todo), folder)
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
             for event_type, days in _changed_days(spark, todo, found).items():
                 changed[event_type] = sorted({*changed.get(event_type, ()), *days})
             store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
         return _write(todo, found, changed.keys(), say)
-    finally:
-        found.rows.unpersist()
 
 
 def _types_with_facts() -> list[str]:
@@ -85,32 +79,32 @@ def _identities(spark: SparkSession, event_type: str, todo: Scope) -> DataFrame:
 
 
 def _write(todo: Scope, found: Decoded, changed: Collection[str], say: Say) -> dict[str, Any]:
-    counts, duplicates = _counts(found), found.losers.count()
-    quarantined = counts.pop(None, 0)
-    rejects = found.rejects().withColumn("state", F.lit(STATE)).coalesce(settings().cores)
+    known, again = contracts.load(), bool(todo.again)
+    wanted = [(tables.facts(one.event_type), fact_columns(one), one.event_type in changed) for one in known]
+    wanted.append((tables.QUARANTINE, QUARANTINED, again))
     outputs = [
-        Output(tables.facts(one), in_time(found.facts(one), count := counts[one]), count > 0, one in changed)
-        for one in contracts.load().event_types
+        Output(table, found.rows(table, columns), found.counts[table] > 0, also_again, found.files.get(table, ()))
+        for table, columns, also_again in wanted
     ]
-    outputs.append(Output(tables.QUARANTINE, rejects, quarantined > 0, bool(todo.again)))
-    outputs.append(Output(tables.DUPLICATES, found.losers.select(DUPLICATE.names), duplicates > 0, bool(todo.again)))
+    outputs.append(Output(tables.DUPLICATES, found.losers.select(DUPLICATE.names), found.duplicates > 0, again))
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda output: fact_tables.replace(output, todo), outputs))
-    facts = counts.total() - duplicates
-    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
-    return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
-
-
-def _counts(found: Decoded) -> Counts:
-    """Duplicates are still in it."""
-    return Counter(dict(found.rows.groupBy("event_type").count().collect()))
+    quarantined = found.counts[tables.QUARANTINE]
+    facts = sum(found.counts.values()) - quarantined
+    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {found.duplicates:,} duplicates")
+    return {"facts": facts, "quarantined": quarantined, "duplicates": found.duplicates}
 
 
 def _changed_days(spark: SparkSession, todo: Scope, found: Decoded) -> dict[str, list[str]]:
     """Event type -> days whose facts of the lsns decoded again are not what they were (I7: none, as a rule)."""
     again = todo.sql_again()
     before = _marks([(t, spark.table(tables.facts(t)).where(again)) for t in contracts.load().event_types])
-    after = _marks([(t, found.facts(t).where(again)) for t in contracts.load().event_types])
+    after = _marks(
+        [
+            (one.event_type, found.rows(tables.facts(one.event_type), fact_columns(one)).where(again))
+            for one in contracts.load()
+        ]
+    )
     changed: dict[str, list[str]] = {}
     for event_type, day in sorted(key for key in before | after if before.get(key) != after.get(key)):
         changed.setdefault(event_type, []).append(day)

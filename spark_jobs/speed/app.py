@@ -20,6 +20,7 @@ from spark_jobs import contracts, registry, tables
 from spark_jobs.batch.publish import ensure_serving
 from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
+from spark_jobs.landed import ARROW_ROWS, Landed
 from spark_jobs.ledger import store as ledger
 from spark_jobs.session import driver, spark_session
 from spark_jobs.settings import settings
@@ -29,7 +30,7 @@ from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.housekeeping import SMALL_FILE, Housekeeping
 from spark_jobs.speed.partials_step import Outcome, conclude
 from spark_jobs.speed.status import Status
-from spark_jobs.speed.workers import ARROW_ROWS, Landed, pass_over
+from spark_jobs.speed.workers import pass_over
 from spark_jobs.view import View
 
 log = logging.getLogger("tidemark.speed")
@@ -189,7 +190,7 @@ class SpeedLayer:
         clock.lap("pass")
         land.commit(passed.landed, lsn, control(passed.records))
         clock.lap("land")
-        landed, counts = Landed(self.spark, lsn, lsn), {lsn: passed.records}
+        landed, counts = Landed(self.spark, ((lsn, lsn),)), {lsn: passed.records}
         outcome = conclude(passed, span, landed, counts, views, self.window, clock.started_at)
         clock.lap("partials")
         return passed.records, outcome

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from spark_jobs import tables
 from spark_jobs.dedupe import Window
+from spark_jobs.landed import Landed
 from spark_jobs.settings import settings
 from spark_jobs.speed import hot
 from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
-from spark_jobs.speed.workers import Landed
 from spark_jobs.view import View
 
 
@@ -84,7 +84,7 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        records = Landed(spark, first, last)
+        records = Landed(spark, (gap.bounds,))
         if gap.is_new:
             outcome = write_new(records, gap.counts, missing, window, started_at)
         else:

@@ -15,7 +15,7 @@ from spark_jobs.decode import decode
 from spark_jobs.dedupe import Window
 from spark_jobs.speed import hot, suspects
 from spark_jobs.speed.compute import NOT_SETTLED, Settled, rows_of, stored, working_schema
-from spark_jobs.speed.land import LOG, batch_row, stamped
+from spark_jobs.speed.land import batch_row, stamped
 from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
 from spark_jobs.view import View
 
@@ -30,7 +30,7 @@ class DirectWriter:
     def land(self, records: pa.Table, lsn: int, control: Mapping[str, object]) -> None:
         """As `land.commit`: the records and their control row, in one commit."""
         row = batch_row(lsn, control)
-        _append(self._log, _in_schema([stamped(records, row["landed_on"][0].as_py()), row], LOG), lsn)
+        _append(self._log, _in_schema([stamped(records, row["landed_on"][0].as_py()), row], tables.LOG), lsn)
 
     def write_new(
         self, records: pa.Table, lsn: int, views: Sequence[View], window: Window, started_at: dt.datetime

@@ -11,11 +11,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import tables
+from spark_jobs import files, tables
+from spark_jobs.files import FileWriter, Written
 from spark_jobs.settings import settings
-from spark_jobs.speed import files
 from spark_jobs.speed.compute import FIXED, partials_schema
-from spark_jobs.speed.files import FileWriter, Written
 from spark_jobs.view import View
 
 
@@ -42,7 +41,7 @@ def current_span() -> int:
 def commit(written: Iterable[Written], span: int, controls: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Files of a pass and one `__batch__` row per (lsn, control fields), in one commit."""
     root = tables.path(tables.SPEED_PARTIALS)
-    with FileWriter(root, "span", span) as last:
+    with FileWriter(root, ("span", span)) as last:
         last.add(control_rows(span, controls))
         files.commit(root, [*written, *last.written()], {"lsn": str(controls[-1][0])})
 

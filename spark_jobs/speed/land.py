@@ -11,28 +11,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import tables
-from spark_jobs.speed import files
-from spark_jobs.speed.files import FileWriter, Written
+from spark_jobs import files, tables
+from spark_jobs.files import FileWriter, Written
 from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
-
-LOG = pa.schema(
-    [
-        ("lsn", pa.int64()),
-        ("landed_on", pa.date32()),
-        ("kind", pa.string()),
-        *[field for field in tables.RECORD if field.name != "lsn"],
-        ("batch", tables.BATCH),
-    ]
-)
-RECORD_KIND = "record"
 
 
 def create(spark: SparkSession) -> None:
     """Create the master log where it does not exist; append only, so nobody may alter a row by accident."""
     columns = ", ".join(
         f"`{field.name}` {field.dataType.simpleString()}"
-        for field in from_arrow_schema(LOG, prefer_timestamp_ntz=False)
+        for field in from_arrow_schema(tables.LOG, prefer_timestamp_ntz=False)
     )
     spark.sql("CREATE SCHEMA IF NOT EXISTS master")
     spark.sql(
@@ -49,7 +37,7 @@ def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) 
     row, files_of_records = batch_row(lsn, control), list(written)
     day = files_of_records[0].value if files_of_records else row["landed_on"][0].as_py()
     root = tables.path(tables.MASTER_LOG)
-    with FileWriter(root, "landed_on", day) as last:
+    with FileWriter(root, ("landed_on", day)) as last:
         last.add(row)
         files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
 
@@ -58,7 +46,7 @@ def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
     """Records as rows of the log."""
     size = records.num_rows
     dated = records.append_column("landed_on", pa.array([landed_on] * size, pa.date32()))
-    return dated.append_column("kind", pa.array([RECORD_KIND] * size, pa.string()))
+    return dated.append_column("kind", pa.array([tables.RECORD_ROW] * size, pa.string()))
 
 
 def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
@@ -66,7 +54,7 @@ def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
     now = dt.datetime.now(dt.UTC)
     batch = {**control, "landed_at": now}
     row = {"lsn": lsn, "landed_on": now.date(), "kind": tables.BATCH_ROW, "batch": batch}
-    return pa.Table.from_pylist([row], schema=LOG)
+    return pa.Table.from_pylist([row], schema=tables.LOG)
 
 
 def log_end(spark: SparkSession) -> LogEnd:

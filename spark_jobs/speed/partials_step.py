@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs import contracts, tables
+from spark_jobs import contracts, files, tables
 from spark_jobs.dedupe import Window, packed
-from spark_jobs.speed import files, hot, suspects
+from spark_jobs.speed import hot, suspects
 from spark_jobs.speed.compute import FAILURE_ROW, NOT_SETTLED, STORED_ONCE, Settled
 from spark_jobs.speed.workers import Passed, Records, pass_over
 from spark_jobs.view import View

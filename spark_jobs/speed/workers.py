@@ -5,29 +5,23 @@ version names yet, and a report for the driver. Records come from Kafka, once, t
 from the log's files by the workers. No row goes back.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
-from pyarrow.fs import FileSystem
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import contracts, tables
 from spark_jobs.decode import decode
-from spark_jobs.settings import settings
+from spark_jobs.files import WRITTEN, FileWriter, Written
+from spark_jobs.landed import Batches, Landed, Reader
 from spark_jobs.speed.compute import NOT_SETTLED, WORKING, Settled, found_out, rows_of, stored, working_schema
-from spark_jobs.speed.files import WRITTEN, FileWriter, Written
-from spark_jobs.speed.land import LOG, RECORD_KIND, stamped
+from spark_jobs.speed.land import stamped
 from spark_jobs.view import View
-
-ARROW_ROWS = 131_072
-"""Records per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
 
 FILE_ROW = "__file__"
 """Transient: a file that a task has written."""
@@ -45,23 +39,6 @@ REPORT = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Landed:
-    """The records of lsns first..last of the master log."""
-
-    spark: SparkSession
-    first: int
-    last: int
-
-    def groups(self) -> list[list[str]]:
-        """Addresses of the files that hold them, shared out over the cores, the largest first."""
-        actions = DeltaTable(tables.path(tables.MASTER_LOG)).get_add_actions(flatten=True)
-        within = (pc.field("max.lsn") >= self.first) & (pc.field("min.lsn") <= self.last)
-        files = pa.table(actions).filter(within).sort_by([("size_bytes", "descending")])["path"].to_pylist()
-        groups = [files[core :: settings().cores] for core in range(settings().cores)]
-        return [group for group in groups if group] or [[]]
-
-
 Records = DataFrame | Landed
 
 
@@ -75,9 +52,6 @@ class Passed:
     partials: list[Written] = field(default_factory=list)
 
 
-Batches = Iterable[pa.RecordBatch]
-
-
 def pass_over(
     records: Records,
     views: Sequence[View],
@@ -87,7 +61,7 @@ def pass_over(
 ) -> Passed:
     """Write the partials of `records` (columns of tables.RECORD); with `landed_on`, the records too."""
     log, partials = tables.path(tables.MASTER_LOG), tables.path(tables.SPEED_PARTIALS)
-    frame, read = _read_by_workers(records, log) if isinstance(records, Landed) else _handed_over(records)
+    frame, read = records.tasks() if isinstance(records, Landed) else (records.select(tables.RECORD.names), iter)
     task = _task(read, list(views), span, settled, landed_on, (log, partials))
     report = frame.mapInArrow(task, from_arrow_schema(REPORT, prefer_timestamp_ntz=False)).toArrow()
     is_file, is_count = (pc.equal(report["view"], kind) for kind in (FILE_ROW, RECORDS_ROW))
@@ -98,29 +72,6 @@ def pass_over(
         landed=[one for one in files if one.root == log],
         partials=[one for one in files if one.root == partials],
     )
-
-
-Reader = Callable[[Batches], Iterator[pa.RecordBatch]]
-"""What a task is given -> the records that it has to look at."""
-
-
-def _handed_over(records: DataFrame) -> tuple[DataFrame, Reader]:
-    return records.select(tables.RECORD.names), iter
-
-
-def _read_by_workers(landed: Landed, root: str) -> tuple[DataFrame, Reader]:
-    """Each task is given the number of its group of files."""
-    groups, first, last = landed.groups(), landed.first, landed.last
-
-    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
-        fs, base = FileSystem.from_uri(root)
-        wanted = (pc.field("kind") == RECORD_KIND) & (pc.field("lsn") >= first) & (pc.field("lsn") <= last)
-        for group in (number for batch in batches for number in batch["id"].to_pylist()):
-            paths = [f"{base}/{path}" for path in groups[group]]
-            source = ds.dataset(paths, schema=LOG, format="parquet", filesystem=fs)
-            yield from source.to_batches(columns=tables.RECORD.names, filter=wanted, batch_size=ARROW_ROWS)
-
-    return landed.spark.range(0, len(groups), 1, len(groups)), read
 
 
 def _task(
@@ -134,8 +85,8 @@ def _task(
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         known, schema, count = contracts.load(), working_schema(views), 0
         with ExitStack() as opened:
-            log = opened.enter_context(FileWriter(roots[0], "landed_on", landed_on))
-            partials = opened.enter_context(FileWriter(roots[1], "span", span))
+            log = opened.enter_context(FileWriter(roots[0], ("landed_on", landed_on)))
+            partials = opened.enter_context(FileWriter(roots[1], ("span", span)))
             for batch in read(batches):
                 records = pa.Table.from_batches([batch]).cast(tables.RECORD)
                 count += records.num_rows

@@ -5,206 +5,26 @@ without a filter are in one view, so that each law is one query. Oracles are pla
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
-import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spark_jobs import aggregates
-from spark_jobs.binding import bind_aggregate
-from spark_jobs.dialect import Dialect, listed
+from spark_jobs.dialect import listed
 from spark_jobs.expressions import Kind
 from spark_jobs.measures import (
-    ApproxDistinct,
-    Count,
     CountDistinct,
-    First,
     Last,
-    Max,
     Mean,
     Measure,
-    Min,
     Part,
-    StdDev,
-    Sum,
     Variance,
 )
-from spark_jobs.sketches import estimate, sketched
-from spark_jobs.testing import connect
-from spark_jobs.view import Aggregate, AggregateView, EventShape
-
-D = Dialect.DUCKDB
-CASES, MOST_FACTS, LSNS = 1_500, 9, 4
-START = datetime(2026, 1, 1, tzinfo=UTC)
-SHAPE = EventShape({"case_id": "BIGINT", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "flag": "BOOLEAN"})
-Fact = dict[str, Any]
-seeds = st.integers(0, 2**32 - 1)
-
-MEASURES: dict[str, Measure] = {
-    "count_all": Count(),
-    "count_n": Count("n"),
-    "sum_n": Sum("n"),
-    "sum_x": Sum("x", tolerance=1e-9),
-    "min_n": Min("n"),
-    "max_s": Max("s"),
-    "max_at": Max("occurred_at"),
-    "mean_n": Mean("n"),
-    "mean_x": Mean("x", tolerance=1e-9),
-    "variance_n": Variance("n"),
-    "variance_x": Variance("x", tolerance=1e-6),
-    "deviation_n": StdDev("n"),
-    "first_s": First("s"),
-    "last_n": Last("n"),
-    "last_s": Last("s"),
-    "approx_n": ApproxDistinct("n"),
-    "approx_s": ApproxDistinct("s"),
-}
-FILTERED = {f"{name}_if": type(m)(m.of, where="flag", tolerance=m.tolerance) for name, m in MEASURES.items()}
-
-
-def view_of(measures: dict[str, Measure]) -> AggregateView:
-    declared = Aggregate(of="thing", by={"case_id": "case_id"}, measures=measures, owner="tests", description="")
-    return bind_aggregate("measured", "tests", declared, {"thing": SHAPE})
-
-
-ALL = view_of(MEASURES | FILTERED)
-DISTINCT = view_of({"distinct_n": CountDistinct("n"), "distinct_s_if": CountDistinct("s", where="flag"), "n": Sum("n")})
-
-
-# --- facts ----------------------------------------------------------------------------------------------------------
-def facts(seed: int) -> pa.Table:
-    """Few values, so that they repeat; sizes from -10^12 to 10^12; nulls; equal times; parts in any order."""
-    random = np.random.default_rng(seed)
-    case = np.repeat(np.arange(CASES), random.integers(1, MOST_FACTS + 1, CASES))
-    size = len(case)
-    base = random.choice(np.array([0, 0, 10**6, 10**12 - 3, -(10**12) + 3]), CASES)[case]
-    seconds = random.integers(0, 3, size)
-    offsets = random.permutation(size)
-    return pa.table(
-        {
-            "lsn": pa.array(random.integers(1, LSNS + 1, size), pa.int64()),
-            "topic": pa.array(random.choice(["thing", "things"], size)),
-            "partition": pa.array(random.integers(0, 12, size), pa.int32()),
-            "offset": pa.array(offsets, pa.int64()),
-            "event_type": pa.array(["thing"] * size),
-            "occurred_at": pa.array([START + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", "UTC")),
-            "deleted": pa.array(np.zeros(size, bool)),
-            "case_id": pa.array(case, pa.int64()),
-            "n": _with_nulls(random, base + random.integers(-3, 4, size), pa.int64()),
-            "x": _with_nulls(random, random.normal(0, 100, size).round(3), pa.float64()),
-            "s": _with_nulls(random, random.choice(np.array(["", "a", "B", "ä", "zz"]), size), pa.string()),
-            "flag": _with_nulls(random, random.integers(0, 2, size).astype(bool), pa.bool_()),
-        }
-    )
-
-
-def _with_nulls(random: np.random.Generator, values: Any, kind: pa.DataType) -> pa.Array:
-    return pa.array(values, kind, mask=random.random(len(values)) < 0.2)
-
-
-# --- oracles --------------------------------------------------------------------------------------------------------
-def in_order(rows: list[Fact]) -> list[Fact]:
-    return sorted(rows, key=lambda row: (row["occurred_at"], row["topic"], row["partition"], row["offset"]))
-
-
-def variance(values: list[Any]) -> float | None:
-    exact = [Fraction(value) for value in values]
-    if len(exact) < 2:
-        return None
-    mean = sum(exact) / len(exact)
-    return float(sum((value - mean) ** 2 for value in exact) / (len(exact) - 1))
-
-
-def mean(values: list[Any]) -> float | None:
-    return float(sum(map(Fraction, values)) / len(values)) if values else None
-
-
-ORACLES: dict[type[Measure], Callable[[list[Any]], Any]] = {
-    Sum: lambda values: sum(values) if values else None,
-    Min: lambda values: min(values, default=None),
-    Max: lambda values: max(values, key=_bytes_of, default=None),
-    Mean: mean,
-    Variance: variance,
-    StdDev: lambda values: None if (found := variance(values)) is None else math.sqrt(found),
-    CountDistinct: lambda values: len(set(values)),
-    # Below some hundred values the sketch counts exactly; the empty string is no value to DataSketches.
-    ApproxDistinct: lambda values: len(set(values) - {""}),
-}
-
-
-def _bytes_of(value: Any) -> Any:
-    return value.encode() if isinstance(value, str) else value
-
-
-def expected(measure: Measure, rows: list[Fact]) -> Any:
-    let_in = [row for row in rows if measure.where is None or row["flag"]]
-    if measure.of is None:
-        return len(let_in)
-    values = [row[measure.of] for row in let_in]
-    present = [value for value in values if value is not None]
-    if isinstance(measure, Count):
-        return len(present)
-    if isinstance(measure, First | Last):
-        ordered = [row[measure.of] for row in in_order(let_in)]
-        return (ordered[0] if type(measure) is First else ordered[-1]) if ordered else None
-    return ORACLES[type(measure)](present)
-
-
-# --- laws -----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class World:
-    """A connection with `thing` (the facts) and `parts` (partials per lsn) of one view."""
-
-    con: duckdb.DuckDBPyConnection
-    view: AggregateView
-    given: pa.Table
-
-    def answer(self, partials: str) -> list[dict[str, Any]]:
-        merged = aggregates.merged(self.view, D, partials)
-        rows = self.con.sql(aggregates.final(self.view, D, f"({merged})")).to_arrow_table().to_pylist()
-        return sorted(rows, key=lambda row: row["case_id"])
-
-
-def world(view: AggregateView, seed: int) -> World:
-    con, given_facts = connect(), facts(seed)
-    con.register("thing", given_facts)
-    _store(con, view, "parts", ["lsn"])
-    _store(con, view, "whole", [])
-    return World(con, view, given_facts)
-
-
-def _store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: list[str]) -> None:
-    made = con.sql(aggregates.partials(view, D, aggregates.source(view, D, {"thing": "thing"}), per)).to_arrow_table()
-    con.register(f"made_{name}", sketched(made, [part.column for part in view.parts if part.finish]))
-    con.execute(f"CREATE TABLE {name} AS FROM made_{name}")
-
-
-def same(measure: Measure, one: Any, other: Any) -> bool:
-    if one is None or other is None or not isinstance(other, float):
-        return bool(one == other)
-    return math.isclose(one, other, rel_tol=measure.tolerance or 1e-12, abs_tol=measure.tolerance or 0.0)
-
-
-def oracle_differs(made: World, answer: list[dict[str, Any]]) -> list[str]:
-    by_case: dict[int, list[Fact]] = {}
-    for row in made.given.to_pylist():
-        by_case.setdefault(row["case_id"], []).append(row)
-    assert [row["case_id"] for row in answer] == sorted(by_case)
-    return [
-        f"{name} of {rows}: {row[name]}, not {wanted}"
-        for row in answer
-        for name, measure in made.view.declaration.measures.items()
-        for rows in [by_case[row["case_id"]]]
-        if not same(measure, row[name], wanted := expected(measure, rows))
-    ]
+from spark_jobs.sketches import estimate
+from spark_jobs.view import AggregateView
+from tests.laws.measured import ALL, DISTINCT, ORACLES, D, World, mean, oracle_differs, seeds, variance, view_of, world
 
 
 @pytest.mark.parametrize("view", [ALL, DISTINCT], ids=["all", "distinct"])

@@ -12,10 +12,11 @@ from deltalake import DeltaTable
 
 from spark_jobs import partials, registry, tables
 from spark_jobs.dedupe import Window
+from spark_jobs.landed import Landed
 from spark_jobs.speed import catch_up, hot, land, tail
 from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.partials_step import conclude, write_new
-from spark_jobs.speed.workers import Landed, pass_over
+from spark_jobs.speed.workers import pass_over
 from tests.spark.lake import event
 
 NOW = dt.datetime.now(dt.UTC)
@@ -51,7 +52,7 @@ def on_workers(spark, frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
     passed = pass_over(frame, views, 1, landed_on=NOW.date())
     land.commit(passed.landed, lsn, control(passed.records))
-    return conclude(passed, 1, Landed(spark, lsn, lsn), {lsn: passed.records}, views, window, NOW)
+    return conclude(passed, 1, Landed(spark, ((lsn, lsn),)), {lsn: passed.records}, views, window, NOW)
 
 
 def stored(spark, lsn):

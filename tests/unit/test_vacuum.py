@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs import tables
-from spark_jobs.speed import files
-from spark_jobs.speed.files import FileWriter
+from spark_jobs import files, tables
+from spark_jobs.files import FileWriter
 from spark_jobs.vacuum import vacuum
 
 LOG = tables.MASTER_LOG
@@ -27,7 +26,7 @@ def root(platform_home: Path) -> str:
 
 def left_behind(root: str, *, hours: float) -> Path:
     """A file that was written, but not committed."""
-    with FileWriter(root, "day", 7) as writer:
+    with FileWriter(root, ("day", 7)) as writer:
         writer.add(ROWS)
         [written] = writer.written()
     path, then = Path(root) / written.path, time.time() - hours * 3600
@@ -51,7 +50,11 @@ def test_a_table_that_is_not_there_has_nothing_to_remove(platform_home: Path) ->
 
 
 def test_committed_files_are_one_version_with_statistics(root: str) -> None:
-    with FileWriter(root, "day", 8) as first, FileWriter(root, "day", 8) as second, FileWriter(root, "day", 8) as none:
+    with (
+        FileWriter(root, ("day", 8)) as first,
+        FileWriter(root, ("day", 8)) as second,
+        FileWriter(root, ("day", 8)) as none,
+    ):
         first.add(pa.table({"lsn": [4, 3]}))
         first.add(pa.table({"lsn": [9]}))
         second.add(pa.table({"lsn": pa.nulls(1, pa.int64())}))
@@ -70,7 +73,7 @@ def test_committed_files_are_one_version_with_statistics(root: str) -> None:
 
 
 def test_discarded_files_are_gone(root: str) -> None:
-    with FileWriter(root, "day", 8) as writer:
+    with FileWriter(root, ("day", 8)) as writer:
         writer.add(ROWS.drop_columns(["day"]))
         written = writer.written()
     files.discard(written)

@@ -1,4 +1,4 @@
-"""Data files of a hot table: written where the rows are made, part of the table only by a later commit.
+"""Data files of a Delta table: written where the rows are made, part of the table only by a later commit.
 
 rows -> FileWriter -> a Parquet file that no version names -> Written -> commit -> a version. A file that is never
 committed is not seen by any reader.
@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
 from typing import Any, Self
 
 import pyarrow as pa
@@ -21,20 +22,27 @@ from pyarrow.fs import FileSystem
 FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]
 WRITTEN = pa.struct([*FIELDS, ("partition", pa.string()), ("value", pa.string())])
 
-WITH_STATISTICS = ("lsn", "kind", "view")
-"""What readers of the hot tables look for."""
+WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
+"""What readers look for."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A data file. `path` is relative to `root`, the table's; `stats` is Delta's JSON; `partition` = `value` there."""
+    """A data file. `path` is relative to `root`, the table's; `stats` is Delta's JSON.
+
+    partition, value: of a partitioned table, the column and its value here.
+    """
 
     root: str
     path: str
     size: int
     stats: str
-    partition: str
-    value: str
+    partition: str | None = None
+    value: str | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self.root}/{self.path}"
 
     def as_dict(self) -> dict[str, Any]:
         """A value of the type WRITTEN."""
@@ -42,12 +50,13 @@ class Written:
 
 
 class FileWriter:
-    """One file of one partition of a table, made at the first rows. `root`: where the table is."""
+    """One file of a table, made at the first rows. `root`: where the table is; `partition`: its column and value."""
 
-    def __init__(self, root: str, partition: str, value: object) -> None:
+    def __init__(self, root: str, partition: tuple[str, object] | None = None) -> None:
         self._fs, self._base = FileSystem.from_uri(root)
-        self._root, self._partition, self._value = root, partition, str(value)
-        self._path = f"{partition}={value}/part-{uuid.uuid4()}.parquet"
+        self._root, self._partition = root, partition
+        folder = f"{partition[0]}={partition[1]}/" if partition else ""
+        self._path = f"{folder}part-{uuid.uuid4()}.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._bounds = _Bounds()
 
@@ -62,7 +71,8 @@ class FileWriter:
         """Append rows, all of one schema, which may have the partition's column."""
         if not rows.num_rows:
             return
-        rows = rows.drop_columns([self._partition]) if self._partition in rows.column_names else rows
+        if self._partition and self._partition[0] in rows.column_names:
+            rows = rows.drop_columns([self._partition[0]])
         at = f"{self._base}/{self._path}"
         if self._writer is None:
             self._fs.create_dir(at.rpartition("/")[0], recursive=True)
@@ -76,7 +86,10 @@ class FileWriter:
             return []
         self._writer.close()
         size = self._fs.get_file_info(f"{self._base}/{self._path}").size
-        return [Written(self._root, self._path, size, self._bounds.stats(), self._partition, self._value)]
+        column, value = self._partition or (None, None)
+        return [
+            Written(self._root, self._path, size, self._bounds.stats(), column, None if value is None else str(value))
+        ]
 
 
 class _Bounds:
@@ -103,18 +116,28 @@ class _Bounds:
         return json.dumps(
             {
                 "numRecords": self._rows,
-                "minValues": self._least,
-                "maxValues": self._greatest,
+                "minValues": {name: _written(value) for name, value in self._least.items()},
+                "maxValues": {name: _written(value, up=True) for name, value in self._greatest.items()},
                 "nullCount": self._nulls,
             }
         )
+
+
+def _written(value: Any, up: bool = False) -> Any:
+    """A bound as Delta's statistics have it: a time in milliseconds, rounded away from the rows."""
+    if isinstance(value, datetime):
+        at = value + timedelta(microseconds=999) if up else value
+        return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def commit(root: str, files: Iterable[Written], about: Mapping[str, str]) -> None:
     """Make the files part of the table at `root`, in one version. `about` goes into the commit's metadata."""
     table = DeltaTable(root)
     now = int(time.time() * 1000)
-    added = [AddAction(f.path, f.size, {f.partition: f.value}, now, True, f.stats) for f in files]
+    added = [
+        AddAction(f.path, f.size, {f.partition: f.value} if f.partition else {}, now, True, f.stats) for f in files
+    ]
     table.create_write_transaction(
         added,
         "append",

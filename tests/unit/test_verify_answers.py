@@ -1,0 +1,137 @@
+"""Kafka, and the answers that readers see, held against the log and the oracle."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from spark_jobs import tables
+from spark_jobs.cli import main
+from spark_jobs.ledger import store as ledger
+from spark_jobs.quality import accounts, served, verify
+from spark_jobs.quality.findings import Finding, State, looked
+from spark_jobs.quality.limits import Unbuilt
+from spark_jobs.quality.oracle import Oracle
+from spark_jobs.registry import Views
+from spark_jobs.serving.merged import Merged
+from spark_jobs.serving.render import Source
+from spark_jobs.settings import settings
+from tests.unit.small_platform import START, Platform, change, event, market
+from tests.unit.sound_platform import REPEATED, VIEWS, Edit, Row, double, lose, of_record
+
+
+def kafka(platform: Platform, available: dict[tuple[str, int], tuple[int, int]], count: int | None) -> Finding:
+    scene = verify.Scene(ledger.open(), platform.views)
+    return accounts.offsets_are_in_the_log_once(scene.con, available, lambda gap: count)
+
+
+def test_kafka_and_the_log_agree_where_each_offset_is_there_once(platform: Platform) -> None:
+    found = kafka(platform, {("order_placed", 0): (0, 9)}, 0)
+    assert found.state is State.HOLDS and found.note == "lag 3"
+
+
+def test_records_that_kafka_has_and_the_log_lacks_are_named(platform: Platform) -> None:
+    change(tables.MASTER_LOG, lose(lambda row: row["kind"] == "record" and row["topic"] == "order_placed"
+                                   and row["offset"] in (1, 5)))  # fmt: skip
+    found = kafka(platform, {}, 1)
+    assert found.first == (
+        "order_placed partition 0: 1 records of offsets [1, 2) are not in the log",
+        "order_placed partition 0: 1 records of offsets [5, 6) are not in the log",
+    )
+    assert kafka(platform, {}, 0).state is State.HOLDS
+    unknown = kafka(platform, {}, None)
+    assert unknown.state is State.HOLDS and "2 offsets of gaps are no longer in Kafka" in unknown.note
+
+
+def test_a_record_twice_in_the_log_and_a_log_that_begins_late_are_named(platform: Platform) -> None:
+    change(tables.MASTER_LOG, double(of_record(5)))
+    assert kafka(platform, {}, 0).first == ("order_placed partition 0 offset 5 is in the log 2 times",)
+
+    def begin_late(rows: list[Row]) -> list[Row]:
+        for row in rows:
+            for one in row["batch"]["ranges"] if row["batch"] and row["lsn"] == 1 else ():
+                one["from_offset"] = 1 if one["topic"] == "page_viewed" else 0
+        return rows
+
+    change(tables.MASTER_LOG, begin_late)
+    said = kafka(platform, {("page_viewed", 0): (0, 3)}, 0).first
+    assert "page_viewed partition 0: the log begins at 1, Kafka at 0" in said
+
+
+def compared(platform: Platform, view_id: str, edit: Edit = lambda rows: rows,
+             sources: dict[str, Source] | None = None) -> Finding:  # fmt: skip
+    """I3 of one view, with the answer of the tables' files, edited, in the place of Thrift's."""
+    store = ledger.open()
+    unbuilt = Source(None, None, 0, None)
+    merged = Merged(platform.views, sources or store.sources(0) or dict.fromkeys(VIEWS, unbuilt), platform.lsn)
+    view = platform.views[view_id]
+    answer = merged.con.sql(merged.answer(view)).to_arrow_table()
+    file = settings().home / "records.parquet"
+    log = served.warehouse.dataset(tables.MASTER_LOG)
+    served.records(log, verify.ledger_files(), platform.lsn, file)
+    expected = Oracle(str(file), served.until(log, platform.lsn)).expected(view.name)
+    shown = pa.Table.from_pylist(edit(answer.to_pylist()), schema=answer.schema)
+    return served.compared(view, shown, expected, merged, lambda one: Unbuilt(merged.sources[one.id].cut, platform.lsn))
+
+
+@pytest.mark.parametrize("view_id", VIEWS)
+def test_every_served_view_is_what_the_oracle_says(platform: Platform, view_id: str) -> None:
+    found = compared(platform, view_id)
+    assert found.state is State.HOLDS and found.checked > 0, found
+
+
+@pytest.mark.parametrize(
+    ("view_id", "edit", "said"),
+    [
+        ("orders_by_day", lambda rows: [{**row, "orders": row["orders"] + 1} for row in rows], "orders 4 (oracle) 5"),
+        ("sessions", lambda rows: rows[1:], "only in oracle"),
+        ("word_count", lambda rows: [*rows, {"word": "ghost", "occurrences": 1}], "word=ghost: only in served"),
+        (
+            "delay_by_carrier_day",
+            lambda rows: [{**row, "carrier_name": "x"} for row in rows],
+            "carrier_name United Air Lines Inc. (oracle) x",
+        ),
+    ],
+)
+def test_a_served_row_that_the_oracle_does_not_give_is_named(
+    platform: Platform, view_id: str, edit: Edit, said: str
+) -> None:
+    found = compared(platform, view_id, edit)
+    assert found.state is State.BREACH
+    assert said in found.first[0], found.first
+
+
+def test_a_duplicate_that_speed_forgot_is_within_the_limits_until_the_next_build(platform: Platform) -> None:
+    platform.land(market(4))
+    platform.land(market(5))
+    platform.land([event("order_placed", START, REPEATED)])
+    (settings().producer_ledger / "run" / "0001.parquet").unlink()
+    found = compared(platform, "orders_by_day")
+    assert found.state is State.HOLDS
+    assert "within a named limit: 1 rows, duplicate_outside_window" in found.note
+    wrong = compared(platform, "orders_by_day", lambda rows: [{**row, "orders": row["orders"] + 1} for row in rows])
+    assert wrong.state is State.BREACH
+    assert compared(platform, "orders_by_day", sources=platform.build()).note.endswith("cut 6")
+
+
+def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_THRIFT_PORT", "1")
+    monkeypatch.setattr("spark_jobs.registry.views", lambda: Views(platform.views.all))
+    settings.cache_clear()
+    asked = CliRunner().invoke(main, ["verify", "--json", "--only", "I3", "--only", "I4"])
+    assert asked.exit_code == 2, asked.output
+    told = {(one["invariant"], one["state"]) for one in json.loads(asked.stdout)}
+    assert told == {("I3", "unable"), ("I4", "holds")}
+    change(tables.MASTER_LOG, lose(lambda row: row["lsn"] == 2))
+    shown = CliRunner().invoke(main, ["verify", "--only", "I4"])
+    assert shown.exit_code == 1 and "I4: lsn 2 is missing" in shown.output
+
+
+def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) -> None:
+    scene = verify.Scene(ledger.open(), Platform(VIEWS).views)
+    assert {looked(*one).state for one in verify.checks(scene) if one[1] != accounts.OFFSETS} <= {
+        State.ABSENT,
+        State.UNABLE,
+    }
