@@ -31,7 +31,7 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         return
     current = store.current_publication()
     sources = store.sources(current) if current else {}
-    tasks = _tasks(spark, store, views, run, sources)
+    tasks = _tasks(store, views, run, sources)
     if current is not None and all(is_done(one) for one in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
@@ -51,10 +51,10 @@ def _costliest_first(one: Task) -> tuple[bool, str]:
     return isinstance(one.view, AggregateView), one.view.id
 
 
-def _tasks(spark: SparkSession, store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[Task]:
+def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[Task]:
     changed = changed_days(store, run)
     bases = {view.id: sources.get(view.id, NEVER) for view in views}
-    new = {cut: _new_facts(spark, views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
+    new = {cut: _new_facts(views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
     return [task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
 
 
@@ -67,19 +67,17 @@ def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
     return changed
 
 
-def _new_facts(spark: SparkSession, views: Iterable[View], above: int, cut: int) -> New:
-    """Facts per event type and day with an lsn in (above, cut]."""
+def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
+    """Facts per event type and day with an lsn in (above, cut]; counted from the files, as Spark plans each table."""
     if above >= cut:
         return {}
     types = sorted({event_type for view in views for event_type in view.event_types})
-    parts = [
-        f"SELECT '{event_type}' AS event_type, day FROM {tables.facts(event_type)} WHERE lsn > {above} AND lsn <= {cut}"
-        for event_type in types
-    ]
     new: dict[str, dict[str, int]] = {}
-    grouped = f"SELECT event_type, day, count(*) FROM ({' UNION ALL '.join(parts)}) GROUP BY event_type, day"
-    for event_type, day, count in spark.sql(grouped).collect():
-        new.setdefault(event_type, {})[day.isoformat()] = count
+    with warehouse.connect({event_type: tables.facts(event_type) for event_type in types}) as con:
+        for event_type in types:
+            counted = f"SELECT day, count(*) FROM {event_type} WHERE lsn > {above:d} AND lsn <= {cut:d} GROUP BY day"
+            if days := con.execute(counted).fetchall():
+                new[event_type] = {day.isoformat(): count for day, count in days}
     return new
 
 
