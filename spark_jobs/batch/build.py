@@ -75,7 +75,7 @@ def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
     new: dict[str, dict[str, int]] = {}
     with warehouse.connect({event_type: tables.facts(event_type) for event_type in types}) as con:
         for event_type in types:
-            counted = f"SELECT day, count(*) FROM {event_type} WHERE lsn > {above:d} AND lsn <= {cut:d} GROUP BY day"
+            counted = f'SELECT day, count(*) FROM "{event_type}" WHERE lsn > {above:d} AND lsn <= {cut:d} GROUP BY day'
             if days := con.execute(counted).fetchall():
                 new[event_type] = {day.isoformat(): count for day, count in days}
     return new

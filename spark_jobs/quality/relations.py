@@ -44,7 +44,9 @@ class Stored:
 
     @property
     def is_small(self) -> bool:
-        return warehouse.row_count(self.table, self.version) <= tables.SMALL
+        with warehouse.connect({"source": self._dataset()}) as con:
+            [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
+        return bool(rows <= tables.SMALL)
 
     def frame(self, columns: Iterable[str]) -> "pd.DataFrame":
         source = self._dataset()

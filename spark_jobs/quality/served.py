@@ -101,7 +101,7 @@ class Pinned:
         return folder
 
     def answer(self, view: View) -> pa.Table:
-        """All rows, in files: the server's protocol makes text of each value, which took longer than the query."""
+        """All rows with their exact types, which the server's protocol turns into text; so it writes them to files."""
         folder = f"{self.folder}/{view.name}"
         quoted = folder.replace("\\", "\\\\").replace("'", "\\'")
         relation = f"{pins.schema(self.pin.name)}.`{view.name}`"

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from spark_jobs import contracts, registry
+from spark_jobs import contracts, registry, tables
 from spark_jobs.quality import suites
 from spark_jobs.quality.checkpoint import Checkpoint
-from spark_jobs.quality.relations import as_frame
+from spark_jobs.quality.relations import Stored, as_frame
 from spark_jobs.quality.suites import Suite
 from spark_jobs.view import AggregateView, SequenceView
 
@@ -87,3 +88,12 @@ def test_a_bad_row_of_a_batch_table_is_found(said: str, platform_home: Path) -> 
     assert not failures(suite, rows), "keys past 2**53 are told apart"
     found = failures(suite, spoil(rows))
     assert any(one.startswith(said) for one in found), found
+
+
+def test_only_the_audited_rows_must_fit_in_memory(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_deltalake(tables.path("facts.a"), pa.table({"lsn": range(10), "identity": [b"\x0a"] * 10}))
+    monkeypatch.setattr(tables, "SMALL", 3)
+    assert not Stored("facts.a").is_small
+    new = Stored("facts.a", where="lsn > 6")
+    assert new.is_small
+    assert new.frame(["lsn", "identity"]).to_dict("list") == {"lsn": [7, 8, 9], "identity": ["0A"] * 3}
