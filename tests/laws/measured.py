@@ -168,12 +168,12 @@ class World:
 def world(view: AggregateView, seed: int) -> World:
     con, given_facts = connect(), facts(seed)
     con.register("thing", given_facts)
-    _store(con, view, "parts", ["lsn"])
-    _store(con, view, "whole", [])
+    store(con, view, "parts", ["lsn"])
+    store(con, view, "whole", [])
     return World(con, view, given_facts)
 
 
-def _store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: list[str]) -> None:
+def store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: list[str]) -> None:
     made = con.sql(aggregates.partials(view, D, aggregates.source(view, D, {"thing": "thing"}), per)).to_arrow_table()
     con.register(f"made_{name}", sketched(made, [part.column for part in view.parts if part.finish]))
     con.execute(f"CREATE TABLE {name} AS FROM made_{name}")

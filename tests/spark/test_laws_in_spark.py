@@ -15,7 +15,7 @@ from spark_jobs.dialect import Dialect, listed
 from spark_jobs.measures import ApproxDistinct
 from spark_jobs.testing import connect
 from spark_jobs.view import AggregateView
-from tests.laws import test_measures as measured
+from tests.laws import measured
 from tests.laws.sequence_cases import connection, described, differing, resolved, rows_where
 from tests.laws.sequence_views import SUBJECTS, Subject
 
@@ -62,7 +62,7 @@ def test_sketches_of_both_engines_estimate_the_same(spark: SparkSession, kind: s
     given = pa.table(columns, schema=base.schema)
     con = connect()
     con.register("thing", given)
-    measured._store(con, view, "parts", ["lsn"])
+    measured.store(con, view, "parts", ["lsn"])
     made = measured.World(con, view, given)
     spark.createDataFrame(given).createOrReplaceTempView("thing")
     spark.createDataFrame(con.sql("FROM parts").to_arrow_table()).createOrReplaceTempView("by_duckdb")
