@@ -7,10 +7,10 @@ committed is not seen by any reader.
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,10 @@ FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("
 WRITTEN = pa.struct([*FIELDS, ("partition", pa.string()), ("value", pa.string())])
 
 WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
-"""What readers look for."""
+"""What readers of the log, the facts and the partials look for."""
+
+LONGEST = 32
+"""Characters of a text bound; a longer least value is cut there, a longer greatest one is left out."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,23 @@ class Written:
 
 
 class FileWriter:
-    """One file of a table, made at the first rows. `root`: where the table is; `partition`: its column and value."""
+    """One file of a table, made at the first rows. `root`: where the table is; `partition`: its column and value.
 
-    def __init__(self, root: str, partition: tuple[str, object] | None = None) -> None:
+    with_statistics: columns whose bounds readers look for; each a number, a text, an instant or a day.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        partition: tuple[str, object] | None = None,
+        with_statistics: Sequence[str] = WITH_STATISTICS,
+    ) -> None:
         self._fs, self._base = FileSystem.from_uri(root)
         self._root, self._partition = root, partition
         folder = f"{partition[0]}={partition[1]}/" if partition else ""
         self._path = f"{folder}part-{uuid.uuid4()}.parquet"
         self._writer: pq.ParquetWriter | None = None
-        self._bounds = _Bounds()
+        self._bounds = _Bounds(with_statistics)
 
     def __enter__(self) -> Self:
         return self
@@ -93,17 +104,17 @@ class FileWriter:
 
 
 class _Bounds:
-    """Number of rows, and the least and greatest values of the columns WITH_STATISTICS."""
+    """Number of rows, and the least and greatest values of the columns."""
 
-    def __init__(self) -> None:
-        self._rows = 0
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns, self._rows = columns, 0
         self._least: dict[str, Any] = {}
         self._greatest: dict[str, Any] = {}
         self._nulls: dict[str, int] = {}
 
     def add(self, rows: pa.Table) -> None:
         self._rows += rows.num_rows
-        for name in WITH_STATISTICS:
+        for name in self._columns:
             if name not in rows.column_names:
                 continue
             found = pc.min_max(rows[name]).as_py()
@@ -117,7 +128,9 @@ class _Bounds:
             {
                 "numRecords": self._rows,
                 "minValues": {name: _written(value) for name, value in self._least.items()},
-                "maxValues": {name: _written(value, up=True) for name, value in self._greatest.items()},
+                "maxValues": {
+                    name: _written(value, up=True) for name, value in self._greatest.items() if not _is_long(value)
+                },
                 "nullCount": self._nulls,
             }
         )
@@ -125,14 +138,22 @@ class _Bounds:
 
 def _written(value: Any, up: bool = False) -> Any:
     """A bound as Delta's statistics have it: a time in milliseconds, rounded away from the rows."""
+    if _is_long(value):
+        return value[:LONGEST]
     if isinstance(value, datetime):
         at = value + timedelta(microseconds=999) if up else value
         return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
     return value.isoformat() if isinstance(value, date) else value
 
 
-def commit(root: str, files: Iterable[Written], about: Mapping[str, str]) -> None:
-    """Make the files part of the table at `root`, in one version. `about` goes into the commit's metadata."""
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST
+
+
+def commit(
+    root: str, files: Iterable[Written], about: Mapping[str, str], mode: Literal["append", "overwrite"] = "append"
+) -> None:
+    """Make the files part of the table at `root`, or all of it, in one version. `about`: the commit's metadata."""
     table = DeltaTable(root)
     now = int(time.time() * 1000)
     added = [
@@ -140,7 +161,7 @@ def commit(root: str, files: Iterable[Written], about: Mapping[str, str]) -> Non
     ]
     table.create_write_transaction(
         added,
-        "append",
+        mode,
         table.schema(),
         table.metadata().partition_columns,
         commit_properties=CommitProperties(custom_metadata=dict(about)),

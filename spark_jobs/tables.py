@@ -165,3 +165,8 @@ def path(table: str) -> str:
     """Where Spark's catalog keeps a table: `<warehouse>/<schema>.db/<name>`."""
     schema, name = table.split(".")
     return f"{settings().warehouse}/{schema}.db/{name}"
+
+
+def by_path(table: str) -> str:
+    """A table in Spark's SQL, for a session whose catalog does not know its name."""
+    return f"delta.`{path(table).replace('`', '``')}`"

@@ -50,7 +50,7 @@ def _speed(settings: Settings) -> Program:
         name="speed",
         command=(sys.executable, "-m", "spark_jobs.speed.app"),
         ready=partial(speed_answers, HEARTBEATS_MISSED * settings.heartbeat_seconds),
-        needs=("broker", "metastore"),
+        needs=("broker", "thrift"),
         environment=spark_environment(),
         patience=900,  # its start catches up with the log
         stop_within=40,

@@ -94,9 +94,10 @@ def thrift_answers(host: str, port: int) -> None:
 
 
 def speed_answers(oldest_seconds: float) -> None:
-    """The speed application that runs now says that its query runs, and said so in the last `oldest_seconds`."""
+    """The speed application that runs now says that its query runs and that readers find its views, just now."""
     with _asking("speed application"):
         from spark_jobs.ledger import store
+        from spark_jobs.speed.status import UNNAMED
 
         ledger = store.open()
         try:
@@ -107,6 +108,8 @@ def speed_answers(oldest_seconds: float) -> None:
             raise NotReady("the speed application has written no heartbeat yet")
         if not psutil.pid_exists(beat.payload["pid"]) or beat.payload["state"] != "running":
             raise NotReady(f"the speed application is {beat.payload['state']} (process {beat.payload['pid']})")
+        if unnamed := beat.payload["alarms"].get(UNNAMED):
+            raise NotReady(f"the speed application: {UNNAMED}: {unnamed}")
         age = (datetime.now(UTC) - beat.at).total_seconds()
         if age > oldest_seconds:
             raise NotReady(f"the speed application's last heartbeat is {age:.0f} s old")

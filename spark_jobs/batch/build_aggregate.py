@@ -23,7 +23,8 @@ def build(spark: SparkSession, view: AggregateView, task: Task) -> int:
     if task.way is Way.BUCKETS:
         assert task.base.batch_version is not None
         return delta.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
-    return delta.overwrite(_laid_out(view, rows), table)
+    keys = [name for name in (*view.key_schema.names, delta.BUCKET_DAY) if name in columns.names]
+    return delta.overwrite(_laid_out(view, rows), table, keys)
 
 
 def _columns(view: AggregateView) -> pa.Schema:

@@ -55,8 +55,8 @@ def build(spark: SparkSession, view: SequenceView, task: Task) -> Built:
         late = "" if horizon is None else f" WHERE stretch_end >= {micros(horizon)}"
         rows = f"SELECT * FROM ({queries.rows}){late}"
         return Built(
-            delta.overwrite(_laid_out(spark, rows, row_columns, "ts"), rows_table),
-            delta.overwrite(_laid_out(spark, queries.results, result_columns, "opened_at"), results_table),
+            _overwrite(spark, rows, row_columns, "ts", rows_table),
+            _overwrite(spark, queries.results, result_columns, "opened_at", results_table),
             horizon,
         )
 
@@ -73,8 +73,9 @@ def micros(at: datetime) -> int:
     return (at - EPOCH) // MICROSECOND
 
 
-def _laid_out(spark: SparkSession, sql: str, schema: pa.Schema, then: str) -> DataFrame:
-    return delta.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
+def _overwrite(spark: SparkSession, sql: str, schema: pa.Schema, then: str, table: str) -> int:
+    rows = delta.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
+    return delta.overwrite(rows, table, ["key", then, "stretch_end"])
 
 
 class _Relations:

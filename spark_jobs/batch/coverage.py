@@ -43,6 +43,11 @@ def landed(above: int) -> Landed:
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", above))
 
 
+def records(above: int) -> Mapping[int, int]:
+    """Number of records per landed lsn > `above`."""
+    return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.records", above))
+
+
 def covered(above: int) -> Covered:
     """Coverage of lsns > `above`; an lsn has a control row per pass (catch-up of a new view adds one)."""
     found: dict[int, Computed] = {}

@@ -3,17 +3,20 @@
 rows -> sorted -> one Delta commit -> version. A batch table has one writer: the active run.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import tables, warehouse
+from spark_jobs import files, tables, warehouse
+from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.settings import settings
 
 BUCKET_DAY = "bucket_day"
+FILE = pa.schema([("file", WRITTEN)])
 MANY_FILES = 64
 
 
@@ -57,10 +60,34 @@ def replace_where(rows: DataFrame, table: str, where: str) -> None:
     rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(tables.path(table))
 
 
-def overwrite(rows: DataFrame, table: str) -> int:
-    """Replace all rows; returns the version."""
-    rows.write.format("delta").mode("overwrite").save(tables.path(table))
+def overwrite(rows: DataFrame, table: str, keys: Sequence[str]) -> int:
+    """Replace all rows; returns the version. `keys`: columns that readers look for.
+
+    The tasks write the files (ADR 17): an overwrite by Spark is a handful of jobs over Delta's own metadata.
+    """
+    root = tables.path(table)
+    written = rows.mapInArrow(_writing(root, keys), from_arrow_schema(FILE)).toArrow()["file"].to_pylist()
+    files.commit(root, [Written(**one) for one in written], {}, "overwrite")
     return version(table)
+
+
+def _writing(root: str, keys: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """The task: its rows -> files of about ROWS_PER_FILE rows, in the order of the rows."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rest = iter(batches)
+        for first in rest:
+            with FileWriter(root, with_statistics=keys) as writer:
+                size = 0
+                for batch in itertools.chain([first], rest):
+                    writer.add(pa.Table.from_batches([batch]))
+                    size += batch.num_rows
+                    if size >= tables.ROWS_PER_FILE:
+                        break
+                found = [{"file": one.as_dict()} for one in writer.written()]
+            yield from pa.Table.from_pylist(found, schema=FILE).to_batches()
+
+    return run
 
 
 def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequence[str], base: int) -> int:

@@ -7,8 +7,9 @@ or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spark_jobs import tables
+from spark_jobs import tables, warehouse
 from spark_jobs.batch import coverage
+from spark_jobs.expressions import quote_text
 from spark_jobs.ledger.models import Publication, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry import Views
@@ -24,12 +25,11 @@ class PublishRefused(LedgerError):
 
 
 def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
-    """Schemas and serving views exist for all `views`; an unfinished publication is finished first.
+    """Schemas, names of the hot tables and serving views exist; an unfinished publication is finished first.
 
     A view that no publication knows gets one with cut 0 and nothing built: it is served by the speed layer alone.
     """
-    for schema in tables.SCHEMAS:
-        execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    ensure_named(execute)
     roll_forward(execute, views, store)
     current = store.current_publication()
     sources = store.sources(current) if current else {}
@@ -40,6 +40,15 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
         finish(execute, views, store, publication)
     else:
         _apply(execute, views, store, sources)
+
+
+def ensure_named(execute: Execute) -> None:
+    """The catalog has the schemas, and names for the tables that the speed application makes without it."""
+    for schema in tables.SCHEMAS:
+        execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    for table in filter(warehouse.exists, (tables.MASTER_LOG, tables.SPEED_PARTIALS)):
+        at = quote_text(tables.path(table), "spark")
+        execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
 
 
 def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Publication | None:

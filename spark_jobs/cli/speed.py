@@ -82,8 +82,8 @@ def recover(accept: bool) -> None:
 
 def _losses() -> list[str]:
     from spark_jobs.speed.broker import Broker
+    from spark_jobs.speed.land import log_end
     from spark_jobs.speed.protocol import recover as recovery
-    from spark_jobs.speed.tail import log_end
 
     broker = Broker(contracts.load().topics)
     try:

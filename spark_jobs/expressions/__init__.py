@@ -9,6 +9,7 @@ Try one: `python -m spark_jobs.expressions "quantity * 2" quantity=BIGINT`.
 from spark_jobs.expressions.error import ExpressionError
 from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.kinds import KINDS, Kind, arrow_of, columns_of, duckdb_of, kind_of, spark_of
+from spark_jobs.expressions.render import quote_text
 
 __all__ = [
     "KINDS",
@@ -20,5 +21,6 @@ __all__ = [
     "duckdb_of",
     "kind_of",
     "parse",
+    "quote_text",
     "spark_of",
 ]

@@ -19,6 +19,7 @@ from pyarrow.fs import FileSystem
 
 from spark_jobs import tables, warehouse
 from spark_jobs.dialect import Dialect, listed
+from spark_jobs.expressions import quote_text
 from spark_jobs.ledger.models import Pin
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.agreement import attribute
@@ -103,10 +104,12 @@ class Pinned:
     def answer(self, view: View) -> pa.Table:
         """All rows with their exact types, which the server's protocol turns into text; so it writes them to files."""
         folder = f"{self.folder}/{view.name}"
-        quoted = folder.replace("\\", "\\\\").replace("'", "\\'")
         relation = f"{pins.schema(self.pin.name)}.`{view.name}`"
         try:
-            ask(self.connection, f"INSERT OVERWRITE DIRECTORY '{quoted}' USING parquet SELECT * FROM {relation}")
+            ask(
+                self.connection,
+                f"INSERT OVERWRITE DIRECTORY {quote_text(folder, 'spark')} USING parquet SELECT * FROM {relation}",
+            )
         except SqlError as error:
             raise Unable(f"{view.name} cannot be read through the pin: {error}") from error
         return ds.dataset(folder, format="parquet").to_table()

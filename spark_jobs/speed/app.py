@@ -22,6 +22,7 @@ from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
 from spark_jobs.landed import ARROW_ROWS, Landed
 from spark_jobs.ledger import store as ledger
+from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.session import driver, spark_session
 from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol
@@ -40,7 +41,11 @@ FETCH_WAIT_MS = 10
 """A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
 them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
 
+NAMING_PAUSE_SECONDS = 1.0
+
 PROPERTIES = {
+    # Readers' names are the Thrift server's business; a metastore client would be a tenth of this JVM's start.
+    "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
     # How often an idle query asks Kafka for news; the default, 10 ms, takes a third of a core for nothing.
     "spark.sql.streaming.pollingDelay": "50ms",
@@ -78,17 +83,30 @@ class SpeedLayer:
         self.direct: DirectWriter
 
     def prepare(self) -> None:
-        """Topics, tables, serving views, the log's end, and everything that the log has and the partials lack."""
+        """Topics, tables, the log's end, and everything that the log has and the partials lack."""
         topics.create(contracts.load())
-        land.create(self.spark)
-        hot.create(self.spark, self.views)
-        ensure_serving(self.spark.sql, registry.load(), self.store)
+        land.create()
+        hot.create(self.views)
+        threading.Thread(target=self._name, daemon=True).start()
         self.direct = DirectWriter()
-        self.end = land.log_end(self.spark)
+        self.end = land.log_end()
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
-        catch_up.restore_window(self.spark, self.window)
+        catch_up.restore_window(self.window)
         catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self._caught_up)
+
+    def _name(self) -> None:
+        """Give readers the names of tables and serving views, by the Thrift server; landing does not wait for it."""
+        while True:
+            try:
+                with connect() as connection:
+                    ensure_serving(lambda sql: ask(connection, sql).rows, registry.load(), self.store)
+            except (SqlError, ledger.LedgerError) as error:
+                self.status.set_unnamed(str(error))
+                time.sleep(NAMING_PAUSE_SECONDS)
+            else:
+                self.status.set_unnamed(None)
+                return
 
     def _floors(self) -> dict[str, int]:
         """Per view column the cut of its current publication: below it the batch build answers."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from spark_jobs import tables
+from spark_jobs.batch import coverage
 from spark_jobs.dedupe import Window
 from spark_jobs.landed import Landed
 from spark_jobs.settings import settings
@@ -62,14 +62,6 @@ def _gap(counts: dict[int, int], key: tuple[frozenset[str], bool] | None) -> Gap
     return Gap(dict(counts), *key)
 
 
-def landed(spark: SparkSession, above: int) -> dict[int, int]:
-    """Records per landed lsn > `above`."""
-    rows = spark.sql(
-        f"SELECT lsn, batch.records FROM {tables.MASTER_LOG} WHERE kind = '{tables.BATCH_ROW}' AND lsn > {int(above)}"
-    )
-    return {row["lsn"]: row["records"] for row in rows.collect()}
-
-
 def catch_up(
     spark: SparkSession,
     views: Sequence[View],
@@ -80,7 +72,8 @@ def catch_up(
     """Compute all that is missing. `floors` by view column; a view without a floor is needed from the first lsn on."""
     wanted = {view.column: floors.get(view.column, 0) for view in views}
     above = min(wanted.values(), default=0)
-    for gap in gaps(landed(spark, above), hot.coverage(spark, above), wanted, settings().max_records_per_batch):
+    computed = {lsn: found.views for lsn, found in coverage.covered(above).items()}
+    for gap in gaps(coverage.records(above), computed, wanted, settings().max_records_per_batch):
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
@@ -88,13 +81,13 @@ def catch_up(
         if gap.is_new:
             outcome = write_new(records, gap.counts, missing, window, started_at)
         else:
-            outcome = write_missing(records, list(gap.counts), missing, hot.duplicates(spark, first, last))
+            outcome = write_missing(records, list(gap.counts), missing, hot.duplicates(first, last))
         progress(gap, outcome)
 
 
-def restore_window(spark: SparkSession, window: Window) -> None:
+def restore_window(window: Window) -> None:
     """Fill the window from the stored ids of recent micro-batches."""
-    recent = hot.recent_ids(spark).to_pylist()
+    recent = hot.recent_ids().to_pylist()
     for lsn, rows in itertools.groupby(recent, key=lambda row: row["lsn"]):
         tasks = list(rows)
         window.add(lsn, b"".join(row["ids"] for row in tasks), tasks[0]["at"])

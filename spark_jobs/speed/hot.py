@@ -8,29 +8,20 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+import pyarrow.compute as pc
 
-from spark_jobs import files, tables
+from spark_jobs import creation, files, tables, warehouse
+from spark_jobs.batch.coverage import covered
 from spark_jobs.files import FileWriter, Written
 from spark_jobs.settings import settings
 from spark_jobs.speed.compute import FIXED, partials_schema
 from spark_jobs.view import View
 
 
-def create(spark: SparkSession, views: Sequence[View]) -> None:
-    """Create speed.partials where it does not exist, and add the columns of views that are new."""
-    spark.sql("CREATE SCHEMA IF NOT EXISTS speed")
-    wanted = {f.name: f.dataType.simpleString() for f in from_arrow_schema(partials_schema(views)).fields}
-    fixed = ", ".join(f"`{name}` {wanted[name]}" for name in FIXED.names)
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {tables.SPEED_PARTIALS} ({fixed}) USING delta PARTITIONED BY (span) "
-        "TBLPROPERTIES ('delta.checkpointInterval' = '100')"
-    )
-    existing = set(spark.table(tables.SPEED_PARTIALS).columns)
-    added = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items() if name not in existing)
-    if added:
-        spark.sql(f"ALTER TABLE {tables.SPEED_PARTIALS} ADD COLUMNS ({added})")
+def create(views: Sequence[View]) -> None:
+    """speed.partials exists, with a column per view."""
+    schema, properties = partials_schema(views), {"delta.checkpointInterval": "100"}
+    creation.create(tables.SPEED_PARTIALS, schema, partition_by=["span"], properties=properties)
 
 
 def current_span() -> int:
@@ -52,33 +43,22 @@ def control_rows(span: int, controls: Iterable[tuple[int, Mapping[str, object]]]
     return pa.Table.from_pylist(listed, schema=FIXED)
 
 
-def coverage(spark: SparkSession, above: int) -> dict[int, frozenset[str]]:
-    """Per lsn > `above` that has partials: the view columns that have been computed there."""
-    found: dict[int, frozenset[str]] = {}
-    rows = spark.sql(
-        f"SELECT lsn, control.views FROM {tables.SPEED_PARTIALS} "
-        f"WHERE view = '{tables.BATCH_ROW}' AND lsn > {int(above)}"
-    )
-    for lsn, views in rows.collect():
-        found[lsn] = found.get(lsn, frozenset()) | frozenset(views)
-    return found
-
-
-def recent_ids(spark: SparkSession) -> pa.Table:
-    """lsn, finished_at and ids of the micro-batches in the window of known ids, oldest first."""
+def recent_ids() -> pa.Table:
+    """lsn, finished_at and ids of the micro-batches in the window of known ids, in the order of their lsns."""
     since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=settings().id_window_seconds)
-    return spark.sql(
-        f"SELECT i.lsn, b.at, i.control.ids FROM {tables.SPEED_PARTIALS} i "
-        "JOIN (SELECT lsn, min(control.finished_at) AS at "
-        f"FROM {tables.SPEED_PARTIALS} WHERE view = '{tables.BATCH_ROW}' GROUP BY lsn) b ON i.lsn = b.lsn "
-        f"WHERE i.view = '{tables.IDS_ROW}' AND b.at >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S}' ORDER BY i.lsn"
-    ).toArrow()
+    finished = {lsn: found.at for lsn, found in covered(0).items() if found.at is not None and found.at >= since}
+    wanted = pc.field("lsn").isin(pa.array(finished, pa.int64())) & (pc.field("view") == tables.IDS_ROW)
+    ids = _read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted).sort_by("lsn")
+    at = pa.array([finished[lsn] for lsn in ids["lsn"].to_pylist()], tables.INSTANT)
+    return ids.append_column("at", at)
 
 
-def duplicates(spark: SparkSession, first_lsn: int, last_lsn: int) -> pa.Table:
+def duplicates(first_lsn: int, last_lsn: int) -> pa.Table:
     """The verdicts on lsns first..last: lsn and coordinates of records found to be duplicates."""
-    return spark.sql(
-        "SELECT lsn, control.topic, control.partition, control.offset "
-        f"FROM {tables.SPEED_PARTIALS} WHERE view = '{tables.DUPLICATE_ROW}' "
-        f"AND lsn BETWEEN {int(first_lsn)} AND {int(last_lsn)}"
-    ).toArrow()
+    lsn = pc.field("lsn")
+    wanted = (lsn >= first_lsn) & (lsn <= last_lsn) & (pc.field("view") == tables.DUPLICATE_ROW)
+    return _read({"lsn": lsn, **{name: pc.field("control", name) for name in ("topic", "partition", "offset")}}, wanted)
+
+
+def _read(columns: Mapping[str, pc.Expression], where: pc.Expression) -> pa.Table:
+    return warehouse.dataset(tables.SPEED_PARTIALS).to_table(columns=dict(columns), filter=where)

@@ -106,15 +106,15 @@ class Housekeeping:
             return
         for span in fragmented(_files(tables.SPEED_PARTIALS), "span"):
             if span <= closed:
-                self._compact(f"{tables.SPEED_PARTIALS} WHERE span = {int(span)}")
+                self._compact(tables.SPEED_PARTIALS, f"span = {int(span)}")
         for day in fragmented(_files(tables.MASTER_LOG), "landed_on"):
-            self._compact(f"{tables.MASTER_LOG} WHERE landed_on = DATE '{day:%Y-%m-%d}'")
+            self._compact(tables.MASTER_LOG, f"landed_on = DATE '{day:%Y-%m-%d}'")
         self._compacted_span = closed
 
-    def _compact(self, what: str) -> None:
+    def _compact(self, table: str, where: str) -> None:
         with self._turn:
-            self._spark.sql(f"OPTIMIZE {what}")
-        log.info("compacted %s", what)
+            self._spark.sql(f"OPTIMIZE {tables.by_path(table)} WHERE {where}")
+        log.info("compacted %s where %s", table, where)
 
     def _answer_one_request(self) -> None:
         request = self._store.next_request(["compact", "trim"])
@@ -128,13 +128,14 @@ class Housekeeping:
         self._store.answer_request(request.id, answer)
 
     def _answer(self, request: Request) -> dict[str, Any]:
+        partials = tables.by_path(tables.SPEED_PARTIALS)
         with self._turn:
             if request.kind == "compact":
-                self._spark.sql(f"OPTIMIZE {tables.SPEED_PARTIALS}")
+                self._spark.sql(f"OPTIMIZE {partials}")
                 return {}
             below = int(request.arguments["up_to_lsn"])
             in_window = hot.current_span() - settings().id_window_seconds // settings().span_seconds - 1
-            self._spark.sql(f"DELETE FROM {tables.SPEED_PARTIALS} WHERE lsn <= {below} AND span < {in_window}")
+            self._spark.sql(f"DELETE FROM {partials} WHERE lsn <= {below} AND span < {in_window}")
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
         files = {table: vacuum(table, UNREAD_HOURS, unnamed=True) for table in HOT}
         return {"trimmed_up_to": below, "files_removed": files}

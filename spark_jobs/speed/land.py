@@ -7,26 +7,18 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 
-from spark_jobs import files, tables
+from spark_jobs import creation, files, tables
 from spark_jobs.files import FileWriter, Written
 from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
 
 
-def create(spark: SparkSession) -> None:
-    """Create the master log where it does not exist; append only, so nobody may alter a row by accident."""
-    columns = ", ".join(
-        f"`{field.name}` {field.dataType.simpleString()}"
-        for field in from_arrow_schema(tables.LOG, prefer_timestamp_ntz=False)
-    )
-    spark.sql("CREATE SCHEMA IF NOT EXISTS master")
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {tables.MASTER_LOG} ({columns}) USING delta PARTITIONED BY (landed_on) "
-        "TBLPROPERTIES ('delta.appendOnly' = 'true', 'delta.checkpointInterval' = '100')"
-    )
+def create() -> None:
+    """The master log exists; append only, so nobody may alter a row by accident."""
+    properties = {"delta.appendOnly": "true", "delta.checkpointInterval": "100"}
+    creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"], properties=properties)
 
 
 def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
@@ -57,21 +49,23 @@ def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
     return pa.Table.from_pylist([row], schema=tables.LOG)
 
 
-def log_end(spark: SparkSession) -> LogEnd:
-    """The end of the log as its last control row tells it."""
-    last = spark.table(tables.MASTER_LOG).agg(F.max("lsn")).first()
-    if last is None or last[0] is None:
+def log_end() -> LogEnd:
+    """The end of the log as its last control row tells it; EMPTY where there is no log."""
+    path = tables.path(tables.MASTER_LOG)
+    if not DeltaTable.is_deltatable(path):
         return EMPTY
-    row = (
-        spark.table(tables.MASTER_LOG)
-        .where((F.col("lsn") == last[0]) & (F.col("kind") == tables.BATCH_ROW))
-        .select("batch.*")
-        .first()
-    )
-    if row is None:
-        raise RuntimeError(f"master.log has records at lsn {last[0]} without a control row; it was written by others")
-    offsets = {(r["topic"], r["partition"]): r["until_offset"] for r in row["ranges"]}
-    return LogEnd(last[0], row["epoch"], offsets, row["topic_ids"])
+    log = DeltaTable(path)
+    files = pa.table(log.get_add_actions(flatten=True))
+    newest = pc.max(files["max.lsn"]).as_py() if files.num_rows else None
+    if newest is None:
+        return EMPTY
+    last = (pc.field("lsn") == newest) & (pc.field("kind") == tables.BATCH_ROW)
+    rows = log.to_pyarrow_dataset().to_table(columns=["batch"], filter=last)["batch"].to_pylist()
+    if not rows:
+        raise RuntimeError(f"master.log has records at lsn {newest} without a control row; it was written by others")
+    [batch] = rows
+    offsets = {(r["topic"], r["partition"]): r["until_offset"] for r in batch["ranges"]}
+    return LogEnd(newest, batch["epoch"], offsets, dict(batch["topic_ids"]))
 
 
 def control(

@@ -11,6 +11,7 @@ from typing import Any
 from spark_jobs.ledger.store import Store
 
 COMPONENT = "speed"
+UNNAMED = "names for readers"
 
 
 class Status:
@@ -21,6 +22,7 @@ class Status:
         self._lock = threading.Lock()
         self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
         self.views_aside: dict[str, str] = {}
+        self._unnamed: str | None = "not given yet"
         self.beat()
 
     def set(self, **facts: Any) -> None:
@@ -31,6 +33,11 @@ class Status:
     def set_aside(self, failed: dict[str, str]) -> None:
         """Views whose pass failed are left out until the next start, with an alarm."""
         self.views_aside.update(failed)
+
+    def set_unnamed(self, reason: str | None) -> None:
+        """Why tables and serving views have no names for readers yet; None: they have."""
+        self._unnamed = reason
+        self.beat()
 
     def batch(self, lsn: int, records: int, counts: dict[str, int], seconds: dict[str, float]) -> None:
         rounded = {name: round(value, 3) for name, value in seconds.items()}
@@ -45,5 +52,6 @@ class Status:
     def beat(self) -> None:
         with self._lock:
             aside = {f"view set aside: {view}": reason for view, reason in self.views_aside.items()}
-            payload = {**self._state, "alarms": {**self._state["alarms"], **aside}}
+            unnamed = {UNNAMED: self._unnamed} if self._unnamed else {}
+            payload = {**self._state, "alarms": {**self._state["alarms"], **aside, **unnamed}}
         self._store.beat(COMPONENT, payload)

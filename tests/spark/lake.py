@@ -15,7 +15,7 @@ from spark_jobs import contracts, registry, tables
 from spark_jobs.batch.build import build
 from spark_jobs.batch.facts import decode
 from spark_jobs.batch.plan import plan
-from spark_jobs.batch.publish import publish
+from spark_jobs.batch.publish import ensure_named, publish
 from spark_jobs.dedupe import Window
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.models import Publication, Run
@@ -53,8 +53,9 @@ class Lake:
     ) -> int:
         """Land one micro-batch and compute its partials; returns its lsn. Bytes go to `topic` as they are."""
         lsn, now = self._lsn + 1, dt.datetime.now(dt.UTC)
-        land.create(self.spark)
-        hot.create(self.spark, list(self.views))
+        land.create()
+        hot.create(list(self.views))
+        ensure_named(self.spark.sql)
         records = self._records(events, topic, lsn, now)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
         computed = [view for view in self.views if views is None or view.name in views]

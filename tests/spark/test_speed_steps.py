@@ -11,9 +11,11 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs import partials, registry, tables
+from spark_jobs.batch.coverage import covered
+from spark_jobs.batch.publish import ensure_named
 from spark_jobs.dedupe import Window
 from spark_jobs.landed import Landed
-from spark_jobs.speed import catch_up, hot, land, tail
+from spark_jobs.speed import catch_up, hot, land
 from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.partials_step import conclude, write_new
 from spark_jobs.speed.workers import pass_over
@@ -29,8 +31,9 @@ def hot_tables(spark, lake):
     """Empty hot tables with the columns of a few views of each kind."""
     names = ("orders_by_colour", "orders_by_hour", "bus_latest", "sessions")
     views = [view for view in registry.views() if view.name in names]
-    land.create(spark)
-    hot.create(spark, views)
+    land.create()
+    hot.create(views)
+    ensure_named(spark.sql)
     return views
 
 
@@ -92,7 +95,7 @@ def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     outcome = write_new(frame, {1: 80}, hot_tables, Window(3600, 1000), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
-    verdicts = hot.duplicates(spark, 1, 1)
+    verdicts = hot.duplicates(1, 1)
     assert min(verdicts["offset"].to_pylist()) == 500, "the earliest in the log must win"
 
 
@@ -101,7 +104,7 @@ def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(
     DirectWriter().write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
     assert DirectWriter().write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"] == 0
     restored = Window(3600, 1000)
-    catch_up.restore_window(spark, restored)
+    catch_up.restore_window(restored)
     assert DirectWriter().write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW).counts(3)["duplicates"] == 40
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
 
@@ -114,9 +117,9 @@ def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
     lost = records([*PAGES, *ORDERS[:5]], 2)
     writer.land(lost, 2, control(25))
     window = Window(3600, 1000)
-    catch_up.restore_window(spark, window)
+    catch_up.restore_window(window)
     catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: None)
-    assert hot.coverage(spark, 0).keys() == {1, 2}
+    assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
     assert spark.table(tables.SPEED_PARTIALS).where("view = 'sessions_v1'").count() == 20
     again = []
@@ -134,7 +137,7 @@ def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_t
     catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
-    assert len(hot.duplicates(spark, 1, 2)) == 40, "verdicts are not written twice"
+    assert len(hot.duplicates(1, 2)) == 40, "verdicts are not written twice"
 
 
 def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_tables, monkeypatch):
@@ -150,7 +153,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
         patch.setattr(partials, "_one", broken)
         outcome = writer.write_new(part, 1, hot_tables, window, NOW)
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
-    assert "orders_by_colour_v1" not in hot.coverage(spark, 0)[1]
+    assert "orders_by_colour_v1" not in covered(0)[1].views
     assert totals(spark, "orders_by_hour_v1", "orders") == 40
     catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, found: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the next start computes what it lacks"
@@ -160,11 +163,10 @@ def test_the_log_says_where_it_ends(spark, hot_tables):
     ranges = [land.Range("order_placed", 0, 0, 40)]
     part = records(ORDERS, 1)
     DirectWriter().land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
-    end = land.log_end(spark)
+    end = land.log_end()
     assert (end.lsn, end.epoch) == (1, 7)
     assert end.offsets == {("order_placed", 0): 40}
     assert end.topic_ids == {"order_placed": "id"}
-    assert tail.log_end() == end
 
 
 def test_a_view_that_fails_on_the_workers_leaves_no_row_and_no_file_behind(spark, hot_tables):
@@ -176,7 +178,7 @@ def test_a_view_that_fails_on_the_workers_leaves_no_row_and_no_file_behind(spark
     outcome = on_workers(spark, frame, 1, [broken, *others], Window(3600, 1000))
     assert outcome.failed.keys() == {broken.column} and "broken on purpose" in outcome.failed[broken.column]
     assert outcome.counts(1) == {"facts": 60, "rejects": 0, "duplicates": 1}
-    assert hot.coverage(spark, 0)[1] == {view.column for view in others}
+    assert covered(0)[1].views == {view.column for view in others}
     assert spark.table(tables.SPEED_PARTIALS).where(f"view = '{broken.column}'").isEmpty()
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     on_disk = {file.as_posix() for file in Path(tables.path(tables.SPEED_PARTIALS)).rglob("*.parquet")}

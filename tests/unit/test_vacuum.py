@@ -1,5 +1,6 @@
 """What no version names goes, in time; what one names stays."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -70,6 +71,19 @@ def test_committed_files_are_one_version_with_statistics(root: str) -> None:
         (None, None, 1, 1),
     ]
     assert sorted(table.to_pyarrow_table().to_pydict()["day"]) == [7, 7, 8, 8, 8, 8]
+
+
+def test_an_overwrite_names_the_new_files_alone_and_bounds_of_long_texts_stay_short(platform_home: Path) -> None:
+    root = tables.path("batch.words")
+    write_deltalake(root, pa.table({"lsn": [1], "word": ["old"]}))
+    with FileWriter(root, with_statistics=["lsn", "word"]) as writer:
+        writer.add(pa.table({"lsn": [5, 6], "word": ["a" * 40, "w" * 40]}))
+        written = writer.written()
+    files.commit(root, written, {}, "overwrite")
+    table = DeltaTable(root)
+    assert table.version() == 1 and table.to_pyarrow_table()["lsn"].to_pylist() == [5, 6]
+    stats = json.loads(written[0].stats)
+    assert stats["minValues"] == {"lsn": 5, "word": "a" * 32} and stats["maxValues"] == {"lsn": 6}
 
 
 def test_discarded_files_are_gone(root: str) -> None:

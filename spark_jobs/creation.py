@@ -1,0 +1,26 @@
+"""How a Delta table comes to be where no JVM is at hand; `ensure_serving` gives it its name in the catalog.
+
+Arrow schema -> delta-rs -> an empty version 0, or new columns.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from spark_jobs import tables
+
+
+def create(
+    table: str,
+    schema: pa.Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str | None],
+) -> None:
+    """Create the table where it does not exist; where it does, add the columns of `schema` that it lacks."""
+    at = tables.path(table)
+    made = DeltaTable.create(at, schema, mode="ignore", partition_by=list(partition_by), configuration=dict(properties))
+    known = {field.name for field in made.schema().fields}
+    if added := [field for field in Schema.from_arrow(schema).fields if field.name not in known]:
+        made.alter.add_columns(added)
