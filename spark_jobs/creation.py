@@ -4,6 +4,7 @@ Arrow schema -> delta-rs -> an empty version 0, or new columns.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
@@ -16,7 +17,7 @@ def create(
     schema: pa.Schema,
     *,
     partition_by: Sequence[str] = (),
-    properties: Mapping[str, str | None],
+    properties: Mapping[str, str | None] = MappingProxyType({}),
 ) -> None:
     """Create the table where it does not exist; where it does, add the columns of `schema` that it lacks."""
     at = tables.path(table)

@@ -106,6 +106,7 @@ def batch_session(app: str) -> "SparkSession":
     rows took half of all CPU time.
     """
     conf = driver(settings(), settings().batch_memory_mb, settings().batch_java_options) | {
+        "spark.sql.catalogImplementation": "in-memory",  # it knows tables by their paths
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),

@@ -36,7 +36,6 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
-    spark.sql("CREATE SCHEMA IF NOT EXISTS batch")
     with ThreadPoolExecutor(settings().cores) as pool:
         for line in pool.map(lambda one: _build(spark, store, one), sorted(tasks, key=_costliest_first)):
             say(line)

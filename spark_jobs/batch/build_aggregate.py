@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs import tables
-from spark_jobs.batch import delta
-from spark_jobs.batch.facts import in_days
+from spark_jobs.batch import delta, stored
+from spark_jobs.batch.stored import Slice
 from spark_jobs.batch.work import Task, Way
 from spark_jobs.partials import batch_partials_sql, merge_sql
 from spark_jobs.view import AggregateView
@@ -18,8 +18,8 @@ def build(spark: SparkSession, view: AggregateView, task: Task) -> int:
     """The version of batch.<view> at the task's cut."""
     table = tables.batch(view.id)
     columns = _columns(view)
-    delta.create(spark, table, columns)
-    rows = spark.sql(_sql(view, task)).select(columns.names)
+    delta.create(table, columns)
+    rows = spark.sql(_sql(spark, view, task)).select(columns.names)
     if task.way is Way.BUCKETS:
         assert task.base.batch_version is not None
         return delta.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
@@ -37,12 +37,16 @@ def _laid_out(view: AggregateView, rows: DataFrame) -> DataFrame:
     return delta.by_bucket(rows, keys) if view.bucket else delta.sorted_by(rows, keys)
 
 
-def _sql(view: AggregateView, task: Task) -> str:
-    if task.way is Way.BUCKETS:
-        return batch_partials_sql(view, delta.facts_of(view.event_types, task.cut, in_days(task.days)))
+def _sql(spark: SparkSession, view: AggregateView, task: Task) -> str:
     if task.way is Way.FULL:
-        return batch_partials_sql(view, delta.facts_of(view.event_types, task.cut))
-    new = batch_partials_sql(view, delta.facts_of(view.event_types, task.cut, f"lsn > {int(task.base.cut)}"))
+        return _partials(spark, view, Slice(task.cut))
+    if task.way is Way.BUCKETS:
+        return _partials(spark, view, Slice(task.cut, days=task.days))
+    new = _partials(spark, view, Slice(task.cut, above=task.base.cut))
     names = ", ".join(f"`{name}`" for name in view.partial_schema.names)
-    built = f"{tables.batch(view.id)} VERSION AS OF {task.base.batch_version}"
+    built = stored.relation(stored.rows(spark, tables.batch(view.id), task.base.batch_version))
     return merge_sql(view, f"(SELECT {names} FROM {built} UNION ALL SELECT {names} FROM ({new}))")
+
+
+def _partials(spark: SparkSession, view: AggregateView, wanted: Slice) -> str:
+    return batch_partials_sql(view, stored.facts_of(spark, view.event_types, wanted))

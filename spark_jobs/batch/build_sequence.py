@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import tables, warehouse
-from spark_jobs.batch import delta, resolving
+from spark_jobs.batch import delta, resolving, stored
 from spark_jobs.batch.resolving import Queries, Stored
+from spark_jobs.batch.stored import Slice
 from spark_jobs.batch.work import Task, Way
 from spark_jobs.dialect import Dialect
 from spark_jobs.expressions import arrow_of
@@ -46,8 +47,8 @@ def build(spark: SparkSession, view: SequenceView, task: Task) -> Built:
     """Rows and results at the task's cut."""
     rows_table, results_table = tables.batch_rows(view.id), tables.batch_results(view.id)
     row_columns, result_columns = columns(view)
-    delta.create(spark, rows_table, row_columns)
-    delta.create(spark, results_table, result_columns)
+    delta.create(rows_table, row_columns)
+    delta.create(results_table, result_columns)
     with closing(_Relations(spark, view)) as relations:
         queries, of_horizon = _queries(spark, view, task, relations)
         horizon = _horizon(spark, task, of_horizon)
@@ -100,23 +101,24 @@ class _Relations:
 
 def _queries(spark: SparkSession, view: SequenceView, task: Task, relations: _Relations) -> tuple[Queries, list[str]]:
     """The queries, with all relations up to `live` there; and the relations that hold all rows."""
-    everything, stored = _facts(view, task), list[str]()
+    everything, before = _facts(spark, view, Slice(task.cut)), list[str]()
     if task.way is Way.FULL:
         queries = resolving.from_scratch(view, SPARK, relations.name, everything)
     else:
-        before = Stored(
-            f"{tables.batch_rows(view.id)} VERSION AS OF {task.base.batch_version}",
-            f"{tables.batch_results(view.id)} VERSION AS OF {task.base.results_version}",
+        base = task.base
+        built = Stored(
+            stored.relation(stored.rows(spark, tables.batch_rows(view.id), base.batch_version)),
+            stored.relation(stored.rows(spark, tables.batch_results(view.id), base.results_version)),
         )
-        stored = [before.rows]
-        new = spark.sql(_facts(view, task, f"lsn > {int(task.base.cut)}"))
+        before = [built.rows]
+        new = spark.sql(_facts(spark, view, Slice(task.cut, above=base.cut)))
         recent = relations.add(relations.name("recent"), new, persist=True)
         deep = _deep(spark, task, recent)
         whole = (relations.add(relations.name("deep"), spark.sql(deep), persist=True), everything) if deep else None
-        queries = resolving.replayed(view, SPARK, relations.name, recent, before, whole)
+        queries = resolving.replayed(view, SPARK, relations.name, recent, built, whole)
     for name, sql in queries.relations:
         relations.add(name, spark.sql(sql), persist=task.way is not Way.FULL)
-    return queries, [relations.name("live"), *stored]
+    return queries, [relations.name("live"), *before]
 
 
 def _resolve(
@@ -162,8 +164,8 @@ def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Rec
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _facts(view: SequenceView, task: Task, where: str = "") -> str:
-    return batch_partials_sql(view, delta.facts_of(view.event_types, task.cut, where))
+def _facts(spark: SparkSession, view: SequenceView, wanted: Slice) -> str:
+    return batch_partials_sql(view, stored.facts_of(spark, view.event_types, wanted))
 
 
 def _deep(spark: SparkSession, task: Task, recent: str) -> str | None:

@@ -4,14 +4,14 @@ rows -> sorted -> one Delta commit -> version. A batch table has one writer: the
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import files, tables, warehouse
+from spark_jobs import creation, files, tables, warehouse
 from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.settings import settings
 
@@ -20,21 +20,15 @@ FILE = pa.schema([("file", WRITTEN)])
 MANY_FILES = 64
 
 
-def create(spark: SparkSession, table: str, schema: pa.Schema) -> None:
-    """Create a batch table where it does not exist.
+def create(table: str, schema: pa.Schema) -> None:
+    """A batch table exists.
 
     Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
     any more is removed by `tidemark retention` alone.
     """
-    if spark.catalog.tableExists(table):
-        return
-    types = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-    columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in types.fields)
     kept = f"interval {settings().history_days} days"
-    spark.sql(
-        f"CREATE TABLE {table} ({columns}) USING delta TBLPROPERTIES "
-        f"('delta.deletedFileRetentionDuration' = '{kept}', 'delta.logRetentionDuration' = '{kept}')"
-    )
+    properties = {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
+    creation.create(table, schema, properties=properties)
 
 
 def sorted_by(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -47,10 +41,6 @@ def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return rows.repartition(BUCKET_DAY).sortWithinPartitions(BUCKET_DAY, *keys)
 
 
-def append(rows: DataFrame, table: str) -> None:
-    rows.write.format("delta").mode("append").save(tables.path(table))
-
-
 def replace_where(rows: DataFrame, table: str, where: str) -> None:
     """Replace what matches by `rows`, all of which match.
 
@@ -61,14 +51,20 @@ def replace_where(rows: DataFrame, table: str, where: str) -> None:
 
 
 def overwrite(rows: DataFrame, table: str, keys: Sequence[str]) -> int:
-    """Replace all rows; returns the version. `keys`: columns that readers look for.
-
-    The tasks write the files (ADR 17): an overwrite by Spark is a handful of jobs over Delta's own metadata.
-    """
-    root = tables.path(table)
-    written = rows.mapInArrow(_writing(root, keys), from_arrow_schema(FILE)).toArrow()["file"].to_pylist()
-    files.commit(root, [Written(**one) for one in written], {}, "overwrite")
+    """Replace all rows; returns the version. `keys`: columns that readers look for."""
+    files.commit(tables.path(table), _written(rows, table, keys), {}, "overwrite")
     return version(table)
+
+
+def append(rows: DataFrame, table: str) -> None:
+    files.commit(tables.path(table), _written(rows, table, files.WITH_STATISTICS), {})
+
+
+def _written(rows: DataFrame, table: str, keys: Sequence[str]) -> list[Written]:
+    """The tasks write the files (ADR 17): a commit by Spark is a handful of jobs over Delta's own metadata."""
+    task = _writing(tables.path(table), keys)
+    found = rows.mapInArrow(task, from_arrow_schema(FILE)).toArrow()["file"].to_pylist()
+    return [Written(**one) for one in found]
 
 
 def _writing(root: str, keys: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
@@ -96,25 +92,15 @@ def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequenc
     Every run leaves a file or two; now and then they are made one.
     """
     if version(table) != base:  # what an unpublished run left on top must not stay
-        spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {int(base)}")
+        DeltaTable(tables.path(table)).restore(base)
     listed = ", ".join(f"DATE '{day}'" for day in days)
     where = f"{BUCKET_DAY} IN ({listed})"
     replace_where(rows.where(where), table, where)
     most = MANY_FILES + warehouse.row_count(table) // tables.ROWS_PER_FILE
     if len(DeltaTable(tables.path(table)).file_uris()) > most:
-        spark.sql(f"OPTIMIZE {table}")
+        spark.sql(f"OPTIMIZE {tables.by_path(table)}")
     return version(table)
 
 
 def version(table: str) -> int:
     return int(DeltaTable(tables.path(table)).version())
-
-
-def facts_relation(event_type: str, cut: int, where: str = "") -> str:
-    """A relation of the facts of one type at the cut."""
-    condition = f" AND {where}" if where else ""
-    return f"(SELECT * FROM {tables.facts(event_type)} WHERE lsn <= {int(cut)}{condition})"
-
-
-def facts_of(event_types: Sequence[str], cut: int, where: str = "") -> Mapping[str, str]:
-    return {event_type: facts_relation(event_type, cut, where) for event_type in event_types}

@@ -4,51 +4,31 @@ Contracts -> facts.<type>, master.quarantine, master.duplicates.
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import DataFrame
 
-from spark_jobs import contracts, files, tables
+from spark_jobs import contracts, creation, files, tables
 from spark_jobs.batch import delta
 from spark_jobs.batch.decoding import QUARANTINED, fact_columns
 from spark_jobs.batch.scope import Scope
 from spark_jobs.files import Written
-from spark_jobs.settings import settings
 
 DUPLICATE = pa.schema([*tables.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 
 # What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
 STATISTICS = "lsn,day,occurred_at"
-SCHEMAS = ("master", "facts")
 
 
-def create(spark: SparkSession) -> None:
+def create() -> None:
     """Every table of this step exists, empty at first, with a column for every field of its contract."""
-    for schema in SCHEMAS:
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    statistics = f"TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{STATISTICS}')"
-    wanted = {tables.facts(one.event_type): (fact_columns(one), statistics) for one in contracts.load()}
-    wanted |= {tables.QUARANTINE: (QUARANTINED, ""), tables.DUPLICATES: (DUPLICATE, "")}
-    shown = [row for schema in SCHEMAS for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
-    known = {f"{row.namespace}.{row.tableName}" for row in shown}
-    with ThreadPoolExecutor(settings().cores) as pool:
-        list(pool.map(lambda table: _create(spark, table, *wanted[table], table in known), wanted))
-
-
-def _create(spark: SparkSession, table: str, schema: pa.Schema, properties: str, exists: bool) -> None:
-    wanted = {f.name: f.dataType.simpleString() for f in from_arrow_schema(schema, prefer_timestamp_ntz=False).fields}
-    columns = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items())
-    if not exists:
-        spark.sql(f"CREATE TABLE {table} ({columns}) USING delta {properties}")
-        return
-    existing = {field.name for field in DeltaTable(tables.path(table)).schema().fields}
-    added = ", ".join(f"`{name}` {kind}" for name, kind in wanted.items() if name not in existing)
-    if added:
-        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
+    statistics = {"delta.dataSkippingStatsColumns": STATISTICS}
+    for one in contracts.load():
+        creation.create(tables.facts(one.event_type), fact_columns(one), properties=statistics)
+    creation.create(tables.QUARANTINE, QUARANTINED)
+    creation.create(tables.DUPLICATES, DUPLICATE)
 
 
 @dataclass(frozen=True)

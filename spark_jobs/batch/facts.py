@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs import contracts, tables, warehouse
-from spark_jobs.batch import decoding, fact_tables
+from spark_jobs.batch import decoding, fact_tables, stored
 from spark_jobs.batch.decoding import QUARANTINED, Decoded, fact_columns
 from spark_jobs.batch.fact_tables import DUPLICATE, Output
 from spark_jobs.batch.scope import Scope, scope
+from spark_jobs.batch.stored import in_days
 from spark_jobs.landed import Landed
 from spark_jobs.ledger.models import Run
 from spark_jobs.ledger.store import Store
@@ -29,27 +30,22 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
     """Bring the facts to the run's cut and decode its days again; a run that has done so does nothing."""
     if run.step != "plan":
         return
-    fact_tables.create(spark)
-    todo = scope(run.previous_cut, run.cut, _lsns_of(spark, run.days, run.previous_cut))
+    fact_tables.create()
+    todo = scope(run.previous_cut, run.cut, _lsns_of(run.days, run.previous_cut))
     summary = {} if todo.is_empty else _decode(spark, store, run, todo, say)
     store.progress(run.run_id, "decode", **summary)
 
 
-def in_days(days: Sequence[str]) -> str:
-    """Predicate on `day`; the days are ISO dates that the ledger holds."""
-    listed = ", ".join(f"DATE '{day}'" for day in days)
-    return f"day IN ({listed})" if days else "FALSE"
-
-
-def _lsns_of(spark: SparkSession, days: Sequence[str], cut: int) -> list[int]:
+def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
     """Lsns that hold a fact of those days, or were landed on them (their rejects may be facts now)."""
     if not days:
         return []
-    sources = [f"SELECT lsn FROM {tables.facts(t)} WHERE {in_days(days)}" for t in _types_with_facts()]
+    facts = {one: tables.facts(one) for one in _types_with_facts()}
     landed = in_days(days).replace("day IN", "landed_on IN")
-    sources.append(f"SELECT lsn FROM {tables.MASTER_LOG} WHERE {landed} AND lsn <= {int(cut)}")
-    found = spark.sql(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})")
-    return [row["lsn"] for row in found.collect()]
+    sources = [f'SELECT lsn FROM "{event_type}" WHERE {in_days(days)}' for event_type in facts]
+    sources.append(f"SELECT lsn FROM log WHERE {landed} AND lsn <= {int(cut)}")
+    with warehouse.connect({**facts, "log": tables.MASTER_LOG}) as con:
+        return [lsn for (lsn,) in con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})").fetchall()]
 
 
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) -> dict[str, Any]:
@@ -75,7 +71,7 @@ def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
 
 
 def _identities(spark: SparkSession, event_type: str, todo: Scope) -> DataFrame:
-    return spark.table(tables.facts(event_type)).where(todo.sql_history()).select("identity")
+    return stored.rows(spark, tables.facts(event_type)).where(todo.sql_history()).select("identity")
 
 
 def _write(todo: Scope, found: Decoded, changed: Collection[str], say: Say) -> dict[str, Any]:
@@ -98,7 +94,7 @@ def _write(todo: Scope, found: Decoded, changed: Collection[str], say: Say) -> d
 def _changed_days(spark: SparkSession, todo: Scope, found: Decoded) -> dict[str, list[str]]:
     """Event type -> days whose facts of the lsns decoded again are not what they were (I7: none, as a rule)."""
     again = todo.sql_again()
-    before = _marks([(t, spark.table(tables.facts(t)).where(again)) for t in contracts.load().event_types])
+    before = _marks([(t, stored.rows(spark, tables.facts(t)).where(again)) for t in contracts.load().event_types])
     after = _marks(
         [
             (one.event_type, found.rows(tables.facts(one.event_type), fact_columns(one)).where(again))

@@ -7,7 +7,7 @@ or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spark_jobs import tables, warehouse
+from spark_jobs import contracts, tables, warehouse
 from spark_jobs.batch import coverage
 from spark_jobs.expressions import quote_text
 from spark_jobs.ledger.models import Publication, Run
@@ -29,7 +29,7 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
 
     A view that no publication knows gets one with cut 0 and nothing built: it is served by the speed layer alone.
     """
-    ensure_named(execute)
+    ensure_named(execute, views)
     roll_forward(execute, views, store)
     current = store.current_publication()
     sources = store.sources(current) if current else {}
@@ -42,13 +42,18 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
         _apply(execute, views, store, sources)
 
 
-def ensure_named(execute: Execute) -> None:
-    """The catalog has the schemas, and names for the tables that the speed application makes without it."""
+def ensure_named(execute: Execute, views: Views) -> None:
+    """The catalog has the schemas, and names for the tables, which are made without it."""
     for schema in tables.SCHEMAS:
         execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    for table in filter(warehouse.exists, (tables.MASTER_LOG, tables.SPEED_PARTIALS)):
-        at = quote_text(tables.path(table), "spark")
-        execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
+    wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
+    wanted += [*map(tables.facts, contracts.load().event_types), *(table for view in views for table in built(view))]
+    schemas = sorted({table.split(".")[0] for table in wanted})
+    known = {f"{schema}.{row[1]}" for schema in schemas for row in _rows(execute(f"SHOW TABLES IN {schema}"))}
+    for table in wanted:
+        if table not in known and warehouse.exists(table):
+            at = quote_text(tables.path(table), "spark")
+            execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
 
 
 def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Publication | None:
@@ -88,13 +93,13 @@ def roll_forward(execute: Execute, views: Views, store: Store) -> Publication | 
 
 def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:
     """Give the serving views the publication's texts, then call it done."""
+    ensure_named(execute, views)
     _apply(execute, views, store, store.sources(publication))
     store.finish_publication(publication.id)
 
 
 def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> None:
     """Give each serving view its text; touch only those whose text changes."""
-    execute("CREATE SCHEMA IF NOT EXISTS serving")
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     for view in views.by_name.values():
         if not is_servable(view, sources, views):
@@ -117,9 +122,11 @@ def is_servable(view: View, sources: Mapping[str, Source], views: Views) -> bool
 
 def serving_views(execute: Execute, schema: str) -> set[str]:
     """Names of the views in a schema."""
-    found = execute(f"SHOW VIEWS IN {schema}")
-    rows = found.collect() if hasattr(found, "collect") else found
-    return {row[1] for row in rows}
+    return {row[1] for row in _rows(execute(f"SHOW VIEWS IN {schema}"))}
+
+
+def _rows(found: Any) -> list[Any]:
+    return list(found.collect() if hasattr(found, "collect") else found)
 
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
@@ -184,9 +191,12 @@ def versions(view: View, source: Source | None) -> list[tuple[str, int]]:
     """The Delta tables and versions that a source reads."""
     if source is None or source.batch_version is None:
         return []
-    if source.results_version is None:
-        return [(tables.batch(view.id), source.batch_version)]
-    return [
-        (tables.batch_rows(view.id), source.batch_version),
-        (tables.batch_results(view.id), source.results_version),
-    ]
+    found = [source.batch_version] if source.results_version is None else [source.batch_version, source.results_version]
+    return list(zip(built(view), found, strict=True))
+
+
+def built(view: View) -> list[str]:
+    """The Delta tables that a build of the view writes."""
+    if isinstance(view, AggregateView):
+        return [tables.batch(view.id)]
+    return [tables.batch_rows(view.id), tables.batch_results(view.id)]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs import aggregates, contracts, sequences, tables, warehouse
-from spark_jobs.batch.facts import in_days
+from spark_jobs.batch.stored import in_days
 from spark_jobs.dialect import Dialect, exploded, quote, rendered
 from spark_jobs.ledger.models import Build, Run
 from spark_jobs.quality import suites

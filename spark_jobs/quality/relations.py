@@ -57,7 +57,8 @@ class Stored:
     def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
         wanted = self._listed(columns, self._dataset().schema, SPARK)
         version = warehouse.version(self.table) if self.version is None else self.version
-        return spark.sql(f"SELECT {wanted} FROM {self.table} VERSION AS OF {version:d} WHERE {self.where}")
+        source = f"{tables.by_path(self.table)} VERSION AS OF {version:d}"
+        return spark.sql(f"SELECT {wanted} FROM {source} WHERE {self.where}")
 
     def _dataset(self) -> ds.Dataset:
         return warehouse.dataset((self.table, self.version))

@@ -55,7 +55,7 @@ class Lake:
         lsn, now = self._lsn + 1, dt.datetime.now(dt.UTC)
         land.create()
         hot.create(list(self.views))
-        ensure_named(self.spark.sql)
+        ensure_named(self.spark.sql, self.views)
         records = self._records(events, topic, lsn, now)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
         computed = [view for view in self.views if views is None or view.name in views]

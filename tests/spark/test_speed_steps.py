@@ -33,7 +33,7 @@ def hot_tables(spark, lake):
     views = [view for view in registry.views() if view.name in names]
     land.create()
     hot.create(views)
-    ensure_named(spark.sql)
+    ensure_named(spark.sql, registry.views())
     return views
 
 
