@@ -17,11 +17,16 @@ Whatever started a run, the cut is chosen by `plan` and kept in the ledger; retr
 Runbook: `docs/runbooks/backfill.md`.
 """
 
+from datetime import timedelta
+
 from airflow.sdk import DAG, CronPartitionTimetable, chain
 from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep
 from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
 
-EVERY_DAY = CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%d")
+# A platform that is started for the first time at one in the morning has nothing to build for the day before.
+EVERY_DAY = CronPartitionTimetable(
+    "0 0 * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%d", run_immediately=timedelta(0)
+)
 
 with DAG(
     "batch_layer",
