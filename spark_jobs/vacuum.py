@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 from spark_jobs import tables
 
 
-def vacuum(table: str, hours: int, keep: Sequence[int] = (), *, unnamed: bool = False) -> int:
+def vacuum(table: str, hours: int, keep: Sequence[int] = ()) -> int:
     """Files removed that are older than `hours`; 0 where the table does not exist. The newest version is always kept.
 
-    unnamed: also those that no version has ever named, as a process leaves them that dies before its commit.
+    Also those that no version has ever named, as a process leaves them that dies before its commit.
     """
     if not DeltaTable.is_deltatable(tables.path(table)):
         return 0
@@ -22,7 +22,7 @@ def vacuum(table: str, hours: int, keep: Sequence[int] = (), *, unnamed: bool = 
         "retention_hours": hours,
         "enforce_retention_duration": False,
         "keep_versions": list(keep),
-        "full": unnamed,
+        "full": True,
     }
     if not found.vacuum(dry_run=True, **rule):
         return 0  # a vacuum of nothing would still add two versions

@@ -52,7 +52,7 @@ def retain(
         kept = kept_versions(store, views)
         files = {table: vacuum(table, grace_hours, keep) for table, keep in kept.items()}
         for table in [*map(tables.facts, event_types), tables.QUARANTINE, tables.DUPLICATES]:
-            files[table] = vacuum(table, FACTS_KEPT_HOURS, unnamed=True)
+            files[table] = vacuum(table, FACTS_KEPT_HOURS)
         return Retained(expired, dropped, {table: n for table, n in files.items() if n}, _trim(store))
 
 

@@ -137,7 +137,7 @@ class Housekeeping:
             in_window = hot.current_span() - settings().id_window_seconds // settings().span_seconds - 1
             self._spark.sql(f"DELETE FROM {partials} WHERE lsn <= {below} AND span < {in_window}")
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
-        files = {table: vacuum(table, UNREAD_HOURS, unnamed=True) for table in HOT}
+        files = {table: vacuum(table, UNREAD_HOURS) for table in HOT}
         return {"trimmed_up_to": below, "files_removed": files}
 
 
