@@ -108,8 +108,8 @@ def speed_answers(oldest_seconds: float) -> None:
             raise NotReady("the speed application has written no heartbeat yet")
         if not psutil.pid_exists(beat.payload["pid"]) or beat.payload["state"] != "running":
             raise NotReady(f"the speed application is {beat.payload['state']} (process {beat.payload['pid']})")
-        if unnamed := beat.payload["alarms"].get(UNNAMED):
-            raise NotReady(f"the speed application: {UNNAMED}: {unnamed}")
+        if not beat.payload["is_named"]:
+            raise NotReady(f"{UNNAMED}: {beat.payload['alarms'].get(UNNAMED, 'not given yet')}")
         age = (datetime.now(UTC) - beat.at).total_seconds()
         if age > oldest_seconds:
             raise NotReady(f"the speed application's last heartbeat is {age:.0f} s old")

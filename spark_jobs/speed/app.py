@@ -102,10 +102,10 @@ class SpeedLayer:
                 with connect() as connection:
                     ensure_serving(lambda sql: ask(connection, sql).rows, registry.load(), self.store)
             except (SqlError, ledger.LedgerError) as error:
-                self.status.set_unnamed(str(error))
+                self.status.set_named(refused=str(error))
                 time.sleep(NAMING_PAUSE_SECONDS)
             else:
-                self.status.set_unnamed(None)
+                self.status.set_named()
                 return
 
     def _floors(self) -> dict[str, int]:

@@ -21,8 +21,9 @@ class Status:
         self._store = store
         self._lock = threading.Lock()
         self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
+        self._state["is_named"] = False
         self.views_aside: dict[str, str] = {}
-        self._unnamed: str | None = "not given yet"
+        self._unnamed: str | None = None
         self.beat()
 
     def set(self, **facts: Any) -> None:
@@ -34,10 +35,10 @@ class Status:
         """Views whose pass failed are left out until the next start, with an alarm."""
         self.views_aside.update(failed)
 
-    def set_unnamed(self, reason: str | None) -> None:
-        """Why tables and serving views have no names for readers yet; None: they have."""
-        self._unnamed = reason
-        self.beat()
+    def set_named(self, refused: str | None = None) -> None:
+        """Tables and serving views have their names for readers, unless they were `refused`, for that reason."""
+        self._unnamed = refused
+        self.set(is_named=refused is None)
 
     def batch(self, lsn: int, records: int, counts: dict[str, int], seconds: dict[str, float]) -> None:
         rounded = {name: round(value, 3) for name, value in seconds.items()}
