@@ -67,7 +67,7 @@ def test_every_need_stands_before_the_part_that_has_it(here: Settings) -> None:
 
 def test_a_part_brings_what_it_needs_and_nothing_else(here: Settings) -> None:
     every = {part.name: part for part in programs(here)}
-    assert list(lifecycle._with_needs(every, ["speed"])) == ["broker", "metastore", "speed"]
+    assert list(lifecycle._with_needs(every, ["speed"])) == ["broker", "metastore", "thrift", "speed"]
     with pytest.raises(lifecycle.PlatformError, match="no part called 'spede'"):
         lifecycle._with_needs(every, ["spede"])
     with pytest.raises(KeyError, match="no part called 'spede'"):
