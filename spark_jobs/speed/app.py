@@ -36,7 +36,6 @@ from spark_jobs.view import View
 
 log = logging.getLogger("tidemark.speed")
 
-
 FETCH_WAIT_MS = 10
 """A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
 them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
