@@ -94,7 +94,7 @@ def thrift_answers(host: str, port: int) -> None:
 
 
 def speed_answers(oldest_seconds: float) -> None:
-    """The speed application that runs now says that its query runs and that readers find its views, just now."""
+    """The speed application runs its query and has named its views, by a beat of the last `oldest_seconds`."""
     with _asking("speed application"):
         from spark_jobs.ledger import store
         from spark_jobs.speed.status import UNNAMED

@@ -29,7 +29,6 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
 
     A view that no publication knows gets one with cut 0 and nothing built: it is served by the speed layer alone.
     """
-    ensure_named(execute, views)
     roll_forward(execute, views, store)
     current = store.current_publication()
     sources = store.sources(current) if current else {}
@@ -93,13 +92,13 @@ def roll_forward(execute: Execute, views: Views, store: Store) -> Publication | 
 
 def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:
     """Give the serving views the publication's texts, then call it done."""
-    ensure_named(execute, views)
     _apply(execute, views, store, store.sources(publication))
     store.finish_publication(publication.id)
 
 
 def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> None:
     """Give each serving view its text; touch only those whose text changes."""
+    ensure_named(execute, views)
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     for view in views.by_name.values():
         if not is_servable(view, sources, views):
