@@ -11,6 +11,18 @@ from deltalake import DeltaTable, Schema
 
 from spark_jobs import tables
 
+COMMITTED_OFTEN = {
+    "delta.checkpointInterval": "10",
+    "delta.logRetentionDuration": "interval 10 minutes",
+}
+"""Properties of a table with a commit per micro-batch: a reader of a new version reads the commits since the last
+checkpoint and lists all that are kept, so both are few. Nobody reads an old version of it."""
+
+
+def looked_up_by(*columns: str) -> dict[str, str]:
+    """The property that keeps Delta's statistics to these columns; a reader parses all there are."""
+    return {"delta.dataSkippingStatsColumns": ",".join(columns)}
+
 
 def create(
     table: str,

@@ -55,7 +55,8 @@ class Written:
 class FileWriter:
     """One file of a table, made at the first rows. `root`: where the table is; `partition`: its column and value.
 
-    with_statistics: columns whose bounds readers look for; each a number, a text, an instant or a day.
+    with_statistics: columns whose bounds readers look for; each a number, a text, an instant or a day. row_group: rows
+    of a row group at most; the default is pyarrow's.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class FileWriter:
         root: str,
         partition: tuple[str, object] | None = None,
         with_statistics: Sequence[str] = WITH_STATISTICS,
+        row_group: int | None = None,
     ) -> None:
         self._fs, self._base = FileSystem.from_uri(root)
-        self._root, self._partition = root, partition
+        self._root, self._partition, self._row_group = root, partition, row_group
         folder = f"{partition[0]}={partition[1]}/" if partition else ""
         self._path = f"{folder}part-{uuid.uuid4()}.parquet"
         self._writer: pq.ParquetWriter | None = None
@@ -88,7 +90,7 @@ class FileWriter:
         if self._writer is None:
             self._fs.create_dir(at.rpartition("/")[0], recursive=True)
             self._writer = pq.ParquetWriter(at, rows.schema, filesystem=self._fs)
-        self._writer.write_table(rows)
+        self._writer.write_table(rows, self._row_group)
         self._bounds.add(rows)
 
     def written(self) -> list[Written]:
@@ -155,17 +157,34 @@ def commit(
 ) -> None:
     """Make the files part of the table at `root`, or all of it, in one version. `about`: the commit's metadata."""
     table = DeltaTable(root)
-    now = int(time.time() * 1000)
-    added = [
-        AddAction(f.path, f.size, {f.partition: f.value} if f.partition else {}, now, True, f.stats) for f in files
-    ]
     table.create_write_transaction(
-        added,
+        _actions(files, is_new=True),
         mode,
         table.schema(),
         table.metadata().partition_columns,
         commit_properties=CommitProperties(custom_metadata=dict(about)),
     )
+
+
+def replace(read: DeltaTable, partition: tuple[str, str], files: Iterable[Written]) -> None:
+    """The files take the place of a partition's, as it was when `read` was opened; what came later stays.
+
+    For the same rows in other files.
+    """
+    read.create_write_transaction(
+        _actions(files, is_new=False),
+        "overwrite",
+        read.schema(),
+        read.metadata().partition_columns,
+        partition_filters=[(partition[0], "=", partition[1])],
+    )
+
+
+def _actions(files: Iterable[Written], is_new: bool) -> list[AddAction]:
+    now = int(time.time() * 1000)
+    return [
+        AddAction(f.path, f.size, {f.partition: f.value} if f.partition else {}, now, is_new, f.stats) for f in files
+    ]
 
 
 def discard(files: Iterable[Written]) -> None:

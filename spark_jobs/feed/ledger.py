@@ -9,6 +9,7 @@ strangers.
 
 import os
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,7 @@ SECONDS = 20.0
 
 
 class Ledger:
-    """`add` is a Producer's `on_sent`. A file is written every ROWS rows, BYTES bytes or SECONDS, and at the end."""
+    """`add` is a Producer's `on_sent`. A file is written every ROWS rows, BYTES bytes of values or SECONDS, and at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,28 +44,28 @@ class Ledger:
         self.write()
 
     def add(self, sent: Sent) -> None:
-        self._tables.append(table_of(sent))
+        self._sent.append(sent)
         self._rows += len(sent.block)
-        self._bytes += self._tables[-1].nbytes
+        self._bytes += sum(map(len, filter(None, sent.block.values)))
         if self._rows >= ROWS or self._bytes >= BYTES or time.monotonic() - self._begun >= SECONDS:
             self.write()
 
     def write(self) -> None:
         """Write what is in memory as the next file, whole or not at all."""
-        if self._tables:
+        if self._sent:
             self._files += 1
             target = self._folder / f"{self._files:04}.parquet"
             unfinished = self._folder / f".{target.name}.unfinished"
             columns = ["topic", "outcome", "reason"]
             pq.write_table(
-                pa.concat_tables(self._tables), unfinished, compression="zstd", compression_level=1,
+                table_of(self._sent), unfinished, compression="zstd", compression_level=1,
                 use_dictionary=columns, write_statistics=["topic", "partition", "offset"],
             )  # fmt: skip
             unfinished.rename(target)
         self._begin()
 
     def _begin(self) -> None:
-        self._tables: list[pa.Table] = []
+        self._sent: list[Sent] = []
         self._rows, self._bytes, self._begun = 0, 0, time.monotonic()
 
 
@@ -78,17 +79,18 @@ def files() -> list[Path]:
     return sorted(settings().producer_ledger.glob("*/[0-9]*.parquet"))
 
 
-def table_of(sent: Sent) -> pa.Table:
+def table_of(sent: Sequence[Sent]) -> pa.Table:
     """The ledger's rows of acknowledged records."""
-    block, count = sent.block, len(sent.block)
+    sizes = [len(one.block) for one in sent]
+    blocks = [one.block for one in sent]
     columns = {
-        "topic": pa.repeat(block.topic, count),
-        "partition": pa.repeat(pa.scalar(sent.partition, pa.int32()), count),
-        "offset": pa.array(np.arange(sent.offset, sent.offset + count)),
-        "timestamp": pa.repeat(pa.scalar(sent.timestamp_ms * 1000, PRODUCER_LEDGER.field("timestamp").type), count),
-        "key": pa.array(block.keys, pa.binary()),
-        "value": pa.array(block.values, pa.binary()),
-        "outcome": pa.array(block.outcomes, pa.string()),
-        "reason": pa.array(block.reasons, pa.string()),
+        "topic": np.repeat(np.array([block.topic for block in blocks], object), sizes),
+        "partition": np.repeat([one.partition for one in sent], sizes),
+        "offset": np.concatenate([np.arange(one.offset, one.offset + len(one.block)) for one in sent]),
+        "timestamp": np.repeat([one.timestamp_ms * 1000 for one in sent], sizes),
+        "key": [key for block in blocks for key in block.keys],
+        "value": [value for block in blocks for value in block.values],
+        "outcome": [outcome for block in blocks for outcome in block.outcomes],
+        "reason": [reason for block in blocks for reason in block.reasons],
     }
-    return pa.table(columns, schema=PRODUCER_LEDGER)
+    return pa.table({name: pa.array(found, PRODUCER_LEDGER.field(name).type) for name, found in columns.items()})

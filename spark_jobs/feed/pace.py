@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 from spark_jobs.feed.block import Block
 
-TICK_SECONDS = 0.05
+TICK_SECONDS = 0.1
+"""How long a due record waits at most: each tick sends a batch of its own to every partition."""
 
 Send = Callable[[Block], None]
 

@@ -28,7 +28,7 @@ from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol
 from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.housekeeping import SMALL_FILE, Housekeeping
+from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.partials_step import Outcome, conclude
 from spark_jobs.speed.status import Status
 from spark_jobs.speed.workers import pass_over
@@ -48,7 +48,6 @@ PROPERTIES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
     # How often an idle query asks Kafka for news; the default, 10 ms, takes a third of a core for nothing.
     "spark.sql.streaming.pollingDelay": "50ms",
-    "spark.databricks.delta.optimize.minFileSize": str(SMALL_FILE),
 }
 
 Control = Callable[[int], dict[str, object]]
@@ -165,7 +164,7 @@ class SpeedLayer:
             .start()
         )
         self.status.set(state="running")
-        with Housekeeping(self.spark, self.store, self.broker, self.status, self.turn, lambda: self.end):
+        with Housekeeping(self.store, self.broker, self.status, self.turn, lambda: self.end):
             query.awaitTermination()
 
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
@@ -202,13 +201,13 @@ class SpeedLayer:
 
     def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
         """The long way. The records are read from Kafka once: two reads could differ (compaction, retention)."""
-        span, today, views = hot.current_span(), dt.datetime.now(dt.UTC).date(), self._active()
-        passed = pass_over(records, views, span, landed_on=today)
+        today, views = dt.datetime.now(dt.UTC).date(), self._active()
+        passed = pass_over(records, views, landed_on=today)
         clock.lap("pass")
         land.commit(passed.landed, lsn, control(passed.records))
         clock.lap("land")
         landed, counts = Landed(self.spark, ((lsn, lsn),)), {lsn: passed.records}
-        outcome = conclude(passed, span, landed, counts, views, self.window, clock.started_at)
+        outcome = conclude(passed, landed, counts, views, self.window, clock.started_at)
         clock.lap("partials")
         return passed.records, outcome
 

@@ -17,7 +17,7 @@ from spark_jobs.partials import compute
 from spark_jobs.speed import suspects as suspected
 from spark_jobs.view import View
 
-FIXED = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("span", pa.int64()), ("control", tables.CONTROL)])
+FIXED = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("control", tables.CONTROL)])
 WORKING = pa.schema([("positions", pa.binary())])
 """Travels with an `__ids__` row to the driver, is never stored."""
 FAILURE_ROW = "__failed__"
@@ -42,13 +42,13 @@ NOT_SETTLED = Settled()
 
 
 def partials_schema(views: Sequence[View]) -> pa.Schema:
-    """The columns of speed.partials with these views."""
+    """The columns of speed.partials with these views, but for `span`, which is where a file lies."""
     return pa.schema([*FIXED, *[pa.field(view.column, pa.struct(list(view.partial_schema))) for view in views]])
 
 
-def rows_of(decoded: Decoded, views: list[View], span: int, settled: Settled, schema: pa.Schema) -> pa.Table:
+def rows_of(decoded: Decoded, views: list[View], settled: Settled, schema: pa.Schema) -> pa.Table:
     """The rows of one task, in `schema`: what the pass is, without Spark."""
-    return _laid_out(_rows(decoded, views, settled), span, schema)
+    return _laid_out(_rows(decoded, views, settled), schema)
 
 
 def stored(rows: pa.Table, settled: Settled) -> pa.Table:
@@ -123,15 +123,13 @@ def _struct_rows(column: str, table: pa.Table) -> pa.Table:
     return pa.table({"view": pa.array([column] * table.num_rows, pa.string()), "lsn": table["lsn"], column: struct})
 
 
-def _laid_out(rows: Iterator[pa.Table], span: int, schema: pa.Schema) -> pa.Table:
+def _laid_out(rows: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
     """All kinds of rows in the one wide schema, absent columns null."""
     parts = [table for table in rows if table.num_rows]
     together = pa.concat_tables(parts, promote_options="default") if parts else schema.empty_table()
     size = together.num_rows
     columns = [
-        pa.array([span] * size, pa.int64())
-        if field.name == "span"
-        else together[field.name].combine_chunks().cast(field.type)
+        together[field.name].combine_chunks().cast(field.type)
         if field.name in together.column_names
         else pa.nulls(size, field.type)
         for field in schema

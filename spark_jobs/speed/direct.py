@@ -36,23 +36,22 @@ class DirectWriter:
         self, records: pa.Table, lsn: int, views: Sequence[View], window: Window, started_at: dt.datetime
     ) -> Outcome:
         """As `partials_step.write_new`, for one lsn."""
-        span = hot.current_span()
-        rows = _pass(records, views, span, window)
+        rows = _pass(records, views, window)
         outcome = outcome_of(rows)
         counts = {lsn: records.num_rows}
-        controls = hot.control_rows(span, batch_rows(outcome, counts, views, started_at))
+        controls = hot.control_rows(batch_rows(outcome, counts, views, started_at))
         kept = stored(rows, NOT_SETTLED)
-        _append(self._partials, _in_schema([kept, controls], kept.schema), lsn)
+        _append(self._partials, hot.placed(_in_schema([kept, controls], kept.schema)), lsn)
         remember(outcome, counts, window)
         return outcome
 
 
-def _pass(records: pa.Table, views: Sequence[View], span: int, window: Window) -> pa.Table:
+def _pass(records: pa.Table, views: Sequence[View], window: Window) -> pa.Table:
     """One process sees all records, so duplicates are known before the views are computed, once."""
     decoded = decode(records, contracts.load())
     ids = [suspects.ids_of(found) for found in decoded.facts.values()]
     found = suspects.find(pa.concat_tables(ids), window) if ids else suspects.SUSPECT.empty_table()
-    return rows_of(decoded, list(views), span, Settled(suspects=found), working_schema(views))
+    return rows_of(decoded, list(views), Settled(suspects=found), working_schema(views))
 
 
 def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -60,5 +59,6 @@ def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _append(table: DeltaTable, rows: pa.Table, lsn: int) -> None:
+    table.update_incremental()  # a version that removes files since the last one would be a conflict
     properties = CommitProperties(custom_metadata={"lsn": str(lsn)})
     write_deltalake(table, rows, mode="append", schema_mode="merge", commit_properties=properties)

@@ -4,7 +4,6 @@ files of a pass + control rows -> one commit. Only the speed application writes 
 """
 
 import datetime as dt
-import time
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -17,30 +16,35 @@ from spark_jobs.settings import settings
 from spark_jobs.speed.compute import FIXED, partials_schema
 from spark_jobs.view import View
 
+SPAN = ("span", pa.int64())
+OPEN = ("span", 0)
+"""The partition of rows as they were committed; `compaction` takes them to the span of the time it runs."""
+
 
 def create(views: Sequence[View]) -> None:
     """speed.partials exists, with a column per view."""
-    schema, properties = partials_schema(views), {"delta.checkpointInterval": "100"}
+    properties = {**creation.COMMITTED_OFTEN, **creation.looked_up_by("view", "lsn")}
+    schema = partials_schema(views).insert(2, pa.field(*SPAN))
     creation.create(tables.SPEED_PARTIALS, schema, partition_by=["span"], properties=properties)
 
 
-def current_span() -> int:
-    """The span that a commit made now belongs to; a span lasts `span_seconds`."""
-    return int(time.time()) // settings().span_seconds
-
-
-def commit(written: Iterable[Written], span: int, controls: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+def commit(written: Iterable[Written], controls: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Files of a pass and one `__batch__` row per (lsn, control fields), in one commit."""
     root = tables.path(tables.SPEED_PARTIALS)
-    with FileWriter(root, ("span", span)) as last:
-        last.add(control_rows(span, controls))
+    with FileWriter(root, OPEN) as last:
+        last.add(control_rows(controls))
         files.commit(root, [*written, *last.written()], {"lsn": str(controls[-1][0])})
 
 
-def control_rows(span: int, controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Table:
+def control_rows(controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Table:
     """The `__batch__` rows: (lsn, fields of `tables.CONTROL`) each."""
-    listed = [{"view": tables.BATCH_ROW, "lsn": lsn, "span": span, "control": fields} for lsn, fields in controls]
+    listed = [{"view": tables.BATCH_ROW, "lsn": lsn, "control": fields} for lsn, fields in controls]
     return pa.Table.from_pylist(listed, schema=FIXED)
+
+
+def placed(rows: pa.Table) -> pa.Table:
+    """Rows with the column of their partition, OPEN."""
+    return rows.append_column(pa.field(*SPAN), pa.array([OPEN[1]] * rows.num_rows, SPAN[1]))
 
 
 def recent_ids() -> pa.Table:

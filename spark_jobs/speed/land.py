@@ -17,7 +17,7 @@ from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
 
 def create() -> None:
     """The master log exists; append only, so nobody may alter a row by accident."""
-    properties = {"delta.appendOnly": "true", "delta.checkpointInterval": "100"}
+    properties = {"delta.appendOnly": "true", **creation.COMMITTED_OFTEN, **creation.looked_up_by("lsn", "kind")}
     creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"], properties=properties)
 
 

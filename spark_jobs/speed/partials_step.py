@@ -41,13 +41,11 @@ def write_new(
     started_at: dt.datetime,
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
-    span = hot.current_span()
-    return conclude(pass_over(records, views, span), span, records, counts, views, window, started_at)
+    return conclude(pass_over(records, views), records, counts, views, window, started_at)
 
 
 def conclude(
     passed: Passed,
-    span: int,
     records: Records,
     counts: Mapping[int, int],
     views: Sequence[View],
@@ -59,24 +57,24 @@ def conclude(
     if found.num_rows:
         files.discard(passed.partials)
         settled = Settled(suspects=found)
-        passed = pass_over(records, views, span, settled)
+        passed = pass_over(records, views, settled)
     else:
         settled = NOT_SETTLED
-    passed, outcome = _without_failures(passed, span, records, views, settled)
-    hot.commit(passed.partials, span, batch_rows(outcome, counts, views, started_at))
+    passed, outcome = _without_failures(passed, records, views, settled)
+    hot.commit(passed.partials, batch_rows(outcome, counts, views, started_at))
     remember(outcome, counts, window)
     return outcome
 
 
 def _without_failures(
-    passed: Passed, span: int, records: Records, views: Sequence[View], settled: Settled
+    passed: Passed, records: Records, views: Sequence[View], settled: Settled
 ) -> tuple[Passed, Outcome]:
     """Pass again until no view fails, as other tasks have written rows of those that do."""
     failed: dict[str, str] = {}
     while (outcome := outcome_of(passed.rows)).failed:
         files.discard(passed.partials)
         failed |= outcome.failed
-        passed = pass_over(records, [view for view in views if view.column not in failed], span, settled)
+        passed = pass_over(records, [view for view in views if view.column not in failed], settled)
     outcome.failed = failed
     return passed, outcome
 
@@ -102,10 +100,10 @@ def remember(outcome: Outcome, lsns: Iterable[int], window: Window) -> None:
 
 def write_missing(records: Records, lsns: Sequence[int], views: Sequence[View], losers: pa.Table) -> Outcome:
     """Partials of `views` for lsns whose duplicates have been settled before (`losers`)."""
-    span, settled = hot.current_span(), Settled(losers=losers)
-    passed, outcome = _without_failures(pass_over(records, views, span, settled), span, records, views, settled)
+    settled = Settled(losers=losers)
+    passed, outcome = _without_failures(pass_over(records, views, settled), records, views, settled)
     computed = [view.column for view in views if view.column not in outcome.failed]
-    hot.commit(passed.partials, span, [(lsn, {"views": computed}) for lsn in lsns])
+    hot.commit(passed.partials, [(lsn, {"views": computed}) for lsn in lsns])
     return outcome
 
 

@@ -20,6 +20,7 @@ from spark_jobs.decode import decode
 from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.landed import Batches, Landed, Reader
 from spark_jobs.speed.compute import NOT_SETTLED, WORKING, Settled, found_out, rows_of, stored, working_schema
+from spark_jobs.speed.hot import OPEN
 from spark_jobs.speed.land import stamped
 from spark_jobs.view import View
 
@@ -55,14 +56,13 @@ class Passed:
 def pass_over(
     records: Records,
     views: Sequence[View],
-    span: int,
     settled: Settled = NOT_SETTLED,
     landed_on: date | None = None,
 ) -> Passed:
     """Write the partials of `records` (columns of tables.RECORD); with `landed_on`, the records too."""
     log, partials = tables.path(tables.MASTER_LOG), tables.path(tables.SPEED_PARTIALS)
     frame, read = records.tasks() if isinstance(records, Landed) else (records.select(tables.RECORD.names), iter)
-    task = _task(read, list(views), span, settled, landed_on, (log, partials))
+    task = _task(read, list(views), settled, landed_on, (log, partials))
     report = frame.mapInArrow(task, from_arrow_schema(REPORT, prefer_timestamp_ntz=False)).toArrow()
     is_file, is_count = (pc.equal(report["view"], kind) for kind in (FILE_ROW, RECORDS_ROW))
     files = [Written(**one) for one in report.filter(is_file)["file"].to_pylist()]
@@ -77,7 +77,6 @@ def pass_over(
 def _task(
     read: Reader,
     views: list[View],
-    span: int,
     settled: Settled,
     landed_on: date | None,
     roots: tuple[str, str],
@@ -86,13 +85,13 @@ def _task(
         known, schema, count = contracts.load(), working_schema(views), 0
         with ExitStack() as opened:
             log = opened.enter_context(FileWriter(roots[0], ("landed_on", landed_on)))
-            partials = opened.enter_context(FileWriter(roots[1], ("span", span)))
+            partials = opened.enter_context(FileWriter(roots[1], OPEN))
             for batch in read(batches):
                 records = pa.Table.from_batches([batch]).cast(tables.RECORD)
                 count += records.num_rows
                 if landed_on is not None:
                     log.add(stamped(records, landed_on))
-                rows = rows_of(decode(records, known), views, span, settled, schema)
+                rows = rows_of(decode(records, known), views, settled, schema)
                 partials.add(stored(rows, settled))
                 yield from _reported(rows)
             files = [*log.written(), *partials.written()]

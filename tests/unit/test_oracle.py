@@ -40,7 +40,7 @@ def year() -> Oracle:
     offsets: Counter[str] = Counter()
     tables_ = []
     for block in nycflights.blocks():
-        tables_.append(table_of(Sent(block, 0, offsets[block.topic], START)))
+        tables_.append(table_of([Sent(block, 0, offsets[block.topic], START)]))
         offsets[block.topic] += len(block)
     return Oracle(pa.concat_tables(tables_))
 

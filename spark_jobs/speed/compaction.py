@@ -1,0 +1,104 @@
+"""Compaction of the hot tables, beside the micro-batches.
+
+speed.partials: the files that micro-batches committed -> per span and kind of row one file, with that kind's columns
+alone. master.log: small files of a day -> larger ones. The rows stay the same, and their order has no meaning.
+
+A reader of a view opens one narrow file per span instead of a wide one per micro-batch.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from spark_jobs import files, tables
+from spark_jobs.files import FileWriter, Written
+from spark_jobs.settings import settings
+from spark_jobs.speed.hot import OPEN
+
+log = logging.getLogger("tidemark.speed.compaction")
+
+MANY_COMMITS = 16
+"""Files of micro-batches that wait for each other: a reader opens them all, and each costs it milliseconds."""
+MANY_LOG_FILES = 100
+"""Small files of a day; the log has no reader in a hurry."""
+LOG_FILE = 16 * 2**20
+"""Bytes; a file of the log that is larger is not written again."""
+ROW_GROUP = 20_000
+"""Rows with their own bounds: rows are in the order of their key, so that a look for one key skips most of them."""
+
+
+def current_span() -> int:
+    """The span of rows that are compacted now; a span lasts `span_seconds`."""
+    return int(time.time()) // settings().span_seconds
+
+
+def compact(turn: threading.Lock, everything: bool = False) -> None:
+    """Whatever is worth it; `everything`: the last few files too. `turn` is held for the commits of partials alone."""
+    partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+    for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span(), everything):
+        _join(span, current_span() if span == OPEN[1] else span, turn)
+    landed = DeltaTable(tables.path(tables.MASTER_LOG))
+    for day, size in _small(pa.table(landed.get_add_actions(flatten=True))).items():
+        if size >= (2 if everything else MANY_LOG_FILES):
+            landed.optimize.compact(partition_filters=[("landed_on", "=", day)], target_size=LOG_FILE)
+            log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, size)
+
+
+def fragmented(added: pa.Table, now: int, everything: bool = False) -> list[int]:
+    """Spans to compact, OPEN first. `added`: the add actions of speed.partials, flat; `now`: the span that goes on."""
+    of_span = Counter(added["partition.span"].to_pylist())
+    of_kind = Counter(zip(added["partition.span"].to_pylist(), added["min.view"].to_pylist(), strict=True))
+    is_open = of_span[OPEN[1]] >= (1 if everything else MANY_COMMITS)
+    again = {span for (span, _), count in of_kind.items() if span not in (OPEN[1], now) and count > 1}
+    return [OPEN[1]] * is_open + sorted(again)
+
+
+def _join(span: int, into: int, turn: threading.Lock) -> None:
+    """The files of a span as one per kind of row in the span `into`, in one version."""
+    table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+    there = table.to_pyarrow_dataset(partitions=[(OPEN[0], "=", str(span))])
+    written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]
+    with turn:  # the version before has to be that of the last micro-batch, or the next one sees a conflict
+        files.replace(table, (OPEN[0], str(span)), written)
+    log.info("compacted %s of span %d: %d files", tables.SPEED_PARTIALS, span, len(written))
+
+
+def _by_kind(there: ds.Dataset) -> dict[str, pa.Table]:
+    parts: dict[str, list[pa.Table]] = defaultdict(list)
+    for rows in _read(there):
+        for kind in pc.unique(rows["view"]).to_pylist():
+            own = {"view", "lsn", kind if kind in rows.column_names else "control"}
+            parts[kind].append(
+                rows.filter(pc.equal(rows["view"], kind)).select([n for n in rows.column_names if n in own])
+            )
+    return {kind: pa.concat_tables(found) for kind, found in parts.items()}
+
+
+def _read(there: ds.Dataset) -> Iterator[pa.Table]:
+    """The rows, file by file, with the columns that the file has."""
+    for file in there.get_fragments():
+        columns = pa.schema([there.schema.field(name) for name in file.physical_schema.names])
+        for batch in file.to_batches(schema=columns):
+            yield pa.Table.from_batches([batch])
+
+
+def _written(kind: str, rows: pa.Table, span: int) -> list[Written]:
+    if kind in rows.column_names:
+        key = rows[kind].combine_chunks().field(0)
+        rows = rows.take(pc.sort_indices(key))
+    with FileWriter(tables.path(tables.SPEED_PARTIALS), (OPEN[0], span), row_group=ROW_GROUP) as file:
+        file.add(rows)
+        return file.written()
+
+
+def _small(added: pa.Table) -> Counter[str]:
+    """Number of small files per day of the log."""
+    days = added.filter(pc.less(added["size_bytes"], LOG_FILE))["partition.landed_on"]
+    return Counter(f"{day:%Y-%m-%d}" for day in days.to_pylist())
