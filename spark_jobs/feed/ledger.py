@@ -29,7 +29,7 @@ SECONDS = 20.0
 
 
 class Ledger:
-    """`add` is a Producer's `on_sent`. A file is written every ROWS rows, BYTES bytes of values or SECONDS, and at the end."""
+    """`add` is a Producer's `on_sent`. A file is written every ROWS rows, BYTES of values, SECONDS, and at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -51,19 +51,28 @@ def compact(turn: threading.Lock, everything: bool = False) -> None:
             log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, size)
 
 
+def trim(up_to_lsn: int, turn: threading.Lock) -> None:
+    """Delete the partials up to a published lsn whose span is older than the window of known ids."""
+    oldest = current_span() - settings().id_window_seconds // settings().span_seconds - 1
+    with turn:
+        table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+        table.delete(f"lsn <= {int(up_to_lsn)} AND span > {OPEN[1]} AND span < {oldest}")
+
+
 def fragmented(added: pa.Table, now: int, everything: bool = False) -> list[int]:
     """Spans to compact, OPEN first. `added`: the add actions of speed.partials, flat; `now`: the span that goes on."""
     of_span = Counter(added["partition.span"].to_pylist())
     of_kind = Counter(zip(added["partition.span"].to_pylist(), added["min.view"].to_pylist(), strict=True))
     is_open = of_span[OPEN[1]] >= (1 if everything else MANY_COMMITS)
-    again = {span for (span, _), count in of_kind.items() if span not in (OPEN[1], now) and count > 1}
+    going_on = {OPEN[1]} if everything else {OPEN[1], now}
+    again = {span for (span, _), count in of_kind.items() if span not in going_on and count > 1}
     return [OPEN[1]] * is_open + sorted(again)
 
 
 def _join(span: int, into: int, turn: threading.Lock) -> None:
     """The files of a span as one per kind of row in the span `into`, in one version."""
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-    there = table.to_pyarrow_dataset(partitions=[(OPEN[0], "=", str(span))])
+    there = table.to_pyarrow_dataset(file_pruning_predicate=[(OPEN[0], "=", str(span))])
     written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]
     with turn:  # the version before has to be that of the last micro-batch, or the next one sees a conflict
         files.replace(table, (OPEN[0], str(span)), written)

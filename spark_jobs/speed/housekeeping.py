@@ -11,8 +11,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from deltalake import DeltaTable
-
 from spark_jobs import tables
 from spark_jobs.ledger.models import Request
 from spark_jobs.ledger.store import Store
@@ -105,10 +103,7 @@ class Housekeeping:
             compaction.compact(self._turn, everything=True)
             return {}
         below = int(request.arguments["up_to_lsn"])
-        in_window = compaction.current_span() - settings().id_window_seconds // settings().span_seconds - 1
-        with self._turn:
-            partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-            partials.delete(f"lsn <= {below} AND span BETWEEN 1 AND {in_window - 1}")
+        compaction.trim(below, self._turn)
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
         files = {table: vacuum(table, UNREAD_HOURS) for table in HOT}
         return {"trimmed_up_to": below, "files_removed": files}

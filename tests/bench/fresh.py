@@ -18,8 +18,11 @@ from tests.bench.stand import Stand, stand
 from tests.platform import Platform, await_true
 
 Row = dict[str, object]
+POINT = "SELECT orders FROM serving.orders_by_day WHERE store_id = {store}"
 FIRST_STORE = 1_000_000
 PATIENCE = 60
+WARMING = 60
+"""Seconds of queries before the first probe: a server that has just started interprets its own code."""
 
 
 def fresh(rates: tuple[int, ...], probes: int, say: Callable[[str], None]) -> list[Row]:
@@ -40,10 +43,20 @@ def _under_load(place: Stand, rate: int, probes: int, first_store: int) -> list[
     command = [ROOT / "tidemark", "generate", "--rate", str(rate), "--seed", str(rate)]
     with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL) as generator:
         try:
-            probe(place, range(first_store - 5, first_store))  # the first queries compile
+            _warm(place)
             return probe(place, range(first_store, first_store + probes))
         finally:
             generator.terminate()
+
+
+def _warm(place: Platform) -> None:
+    from pyhive import hive
+
+    with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
+        cursor, until = connection.cursor(), time.monotonic() + WARMING
+        while time.monotonic() < until:
+            cursor.execute(POINT.format(store=1))
+            cursor.fetchall()
 
 
 def probe(place: Platform, stores: range) -> list[float]:
@@ -63,7 +76,7 @@ def probe(place: Platform, stores: range) -> list[float]:
             producer.send("order_placed", json.dumps(order).encode(), order["order_id"].encode()).get(30)
 
             def answered(store: int = store) -> bool:
-                cursor.execute(f"SELECT orders FROM serving.orders_by_day WHERE store_id = {store}")
+                cursor.execute(POINT.format(store=store))
                 return bool(cursor.fetchall())
 
             await_true(answered, PATIENCE, f"probe {store} was never seen")

@@ -22,6 +22,8 @@ QUERIES = {
     "range": "SELECT day, sum(orders) FROM serving.orders_by_day WHERE day >= DATE '{day}' GROUP BY day",
     "top-N": "SELECT word, occurrences FROM serving.word_count ORDER BY occurrences DESC, word LIMIT 10",
 }
+WARMING = 40
+"""Queries before the first that counts: a server that has just started interprets its own code."""
 STEPS = ("plan", "build", "audit", "publish")
 
 
@@ -73,12 +75,12 @@ def _timed(place: Platform, query: str, repeats: int) -> list[float]:
     seconds = []
     with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
         cursor = connection.cursor()
-        for _ in range(repeats + 10):
+        for _ in range(WARMING + repeats):
             begun = time.perf_counter()
             cursor.execute(query)
             cursor.fetchall()
             seconds.append(time.perf_counter() - begun)
-    return seconds[10:]
+    return seconds[WARMING:]
 
 
 def _polars(place: Platform, day: str, published: dict[str, Any], orders: int) -> float:
