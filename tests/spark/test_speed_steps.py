@@ -53,9 +53,9 @@ def control(count):
 
 def on_workers(spark, frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
-    passed = pass_over(frame, views, 1, landed_on=NOW.date())
+    passed = pass_over(frame, views, landed_on=NOW.date())
     land.commit(passed.landed, lsn, control(passed.records))
-    return conclude(passed, 1, Landed(spark, ((lsn, lsn),)), {lsn: passed.records}, views, window, NOW)
+    return conclude(passed, Landed(spark, ((lsn, lsn),)), {lsn: passed.records}, views, window, NOW)
 
 
 def stored(spark, lsn):
