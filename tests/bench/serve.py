@@ -36,7 +36,7 @@ def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
             place.tidemark("batch", step, "--run-id", "bench")
         place.tidemark("generate", "--events", "50000", "--seed", "4")
         _settle(place)
-        rows = measure(place, repeats)
+        rows = measure(place, repeats, WARMING)
         place.tidemark("verify", timeout=1800)
     for row in rows:
         say(f"{row['query']}: p50 {row['p50']:.3f} s, {row['of_floor']:.1f} x select 1")
@@ -49,11 +49,14 @@ def _settle(place: Platform) -> None:
     await_true(lambda: lag(place) == 0, 600, "the speed layer does not catch up")
 
 
-def measure(place: Platform, repeats: int) -> list[Row]:
-    """What a published platform answers, and how fast; Polars has to give the same point answer."""
+def measure(place: Platform, repeats: int, warming: int) -> list[Row]:
+    """What a published platform answers, and how fast; Polars has to give the same point answer.
+
+    warming: queries of each kind before the first that counts.
+    """
     busiest = "SELECT day, orders FROM serving.orders_by_day WHERE store_id = 3 ORDER BY orders DESC, day LIMIT 1"
     [(day, orders)] = place.sql(busiest)
-    asked = {name: _timed(place, query.format(day=day), repeats) for name, query in QUERIES.items()}
+    asked = {name: _timed(place, query.format(day=day), repeats, warming) for name, query in QUERIES.items()}
     views = {view["view"]: view for view in json.loads(place.tidemark("views", "--format", "json"))}
     published = views["orders_by_day"]
     asked["point by Polars"] = [_polars(place, day, published, orders) for _ in range(repeats)]
@@ -69,18 +72,18 @@ def measure(place: Platform, repeats: int) -> list[Row]:
     ]
 
 
-def _timed(place: Platform, query: str, repeats: int) -> list[float]:
+def _timed(place: Platform, query: str, repeats: int, warming: int) -> list[float]:
     from pyhive import hive
 
     seconds = []
     with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
         cursor = connection.cursor()
-        for _ in range(WARMING + repeats):
+        for _ in range(warming + repeats):
             begun = time.perf_counter()
             cursor.execute(query)
             cursor.fetchall()
             seconds.append(time.perf_counter() - begun)
-    return seconds[WARMING:]
+    return seconds[warming:]
 
 
 def _polars(place: Platform, day: str, published: dict[str, Any], orders: int) -> float:
