@@ -190,7 +190,11 @@ def test_a_backfill_of_past_days_by_rest_rebuilds_and_publishes_them(fed: Platfo
 
 def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> None:
     assert len(fresh.probe(fed, range(9000, 9003))) == 3
-    assert {row["query"] for row in serve.measure(fed, repeats=2, warming=0)} >= {"select 1", "point", "point by Polars"}
+    assert {row["query"] for row in serve.measure(fed, repeats=2, warming=0)} >= {
+        "select 1",
+        "point",
+        "point by Polars",
+    }
 
 
 @pytest.fixture
