@@ -74,7 +74,7 @@ def _join(span: int, into: int, turn: threading.Lock) -> None:
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     there = table.to_pyarrow_dataset(file_pruning_predicate=[(OPEN[0], "=", str(span))])
     written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]
-    with turn:  # the version before has to be that of the last micro-batch, or the next one sees a conflict
+    with turn:  # between a micro-batch's look at the table and its commit, removed files would be a conflict
         files.replace(table, (OPEN[0], str(span)), written)
     log.info("compacted %s of span %d: %d files", tables.SPEED_PARTIALS, span, len(written))
 
