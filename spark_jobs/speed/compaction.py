@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from spark_jobs import files, tables
 from spark_jobs.files import FileWriter, Written
 from spark_jobs.settings import settings
-from spark_jobs.speed.hot import OPEN
+from spark_jobs.speed.hot import OPEN, SPAN
 
 log = logging.getLogger("tidemark.speed.compaction")
 
@@ -43,7 +43,7 @@ def compact(turn: threading.Lock, everything: bool = False) -> None:
     """Whatever is worth it; `everything`: the last few files too. `turn` is held for the commits of partials alone."""
     partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span(), everything):
-        _join(span, current_span() if span == OPEN[1] else span, turn)
+        _join(span, current_span() if span == OPEN else span, turn)
     landed = DeltaTable(tables.path(tables.MASTER_LOG))
     for day, size in _small(pa.table(landed.get_add_actions(flatten=True))).items():
         if size >= (2 if everything else MANY_LOG_FILES):
@@ -56,26 +56,26 @@ def trim(up_to_lsn: int, turn: threading.Lock) -> None:
     oldest = current_span() - settings().id_window_seconds // settings().span_seconds - 1
     with turn:
         table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-        table.delete(f"lsn <= {int(up_to_lsn)} AND span > {OPEN[1]} AND span < {oldest}")
+        table.delete(f"lsn <= {int(up_to_lsn)} AND span > {OPEN} AND span < {oldest}")
 
 
 def fragmented(added: pa.Table, now: int, everything: bool = False) -> list[int]:
     """Spans to compact, OPEN first. `added`: the add actions of speed.partials, flat; `now`: the span that goes on."""
     of_span = Counter(added["partition.span"].to_pylist())
     of_kind = Counter(zip(added["partition.span"].to_pylist(), added["min.view"].to_pylist(), strict=True))
-    is_open = of_span[OPEN[1]] >= (1 if everything else MANY_COMMITS)
-    going_on = {OPEN[1]} if everything else {OPEN[1], now}
+    is_open = of_span[OPEN] >= (1 if everything else MANY_COMMITS)
+    going_on = {OPEN} if everything else {OPEN, now}
     again = {span for (span, _), count in of_kind.items() if span not in going_on and count > 1}
-    return [OPEN[1]] * is_open + sorted(again)
+    return [OPEN] * is_open + sorted(again)
 
 
 def _join(span: int, into: int, turn: threading.Lock) -> None:
     """The files of a span as one per kind of row in the span `into`, in one version."""
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-    there = table.to_pyarrow_dataset(file_pruning_predicate=[(OPEN[0], "=", str(span))])
+    there = table.to_pyarrow_dataset(file_pruning_predicate=[(SPAN, "=", str(span))])
     written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]
     with turn:  # between a micro-batch's look at the table and its commit, removed files would be a conflict
-        files.replace(table, (OPEN[0], str(span)), written)
+        files.replace(table, (SPAN, str(span)), written)
     log.info("compacted %s of span %d: %d files", tables.SPEED_PARTIALS, span, len(written))
 
 
@@ -83,10 +83,8 @@ def _by_kind(there: ds.Dataset) -> dict[str, pa.Table]:
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     for rows in _read(there):
         for kind in pc.unique(rows["view"]).to_pylist():
-            own = {"view", "lsn", kind if kind in rows.column_names else "control"}
-            parts[kind].append(
-                rows.filter(pc.equal(rows["view"], kind)).select([n for n in rows.column_names if n in own])
-            )
+            own = ["view", "lsn", kind if kind in rows.column_names else "control"]
+            parts[kind].append(rows.filter(pc.equal(rows["view"], kind)).select(own))
     return {kind: pa.concat_tables(found) for kind, found in parts.items()}
 
 
@@ -102,7 +100,7 @@ def _written(kind: str, rows: pa.Table, span: int) -> list[Written]:
     if kind in rows.column_names:
         key = rows[kind].combine_chunks().field(0)
         rows = rows.take(pc.sort_indices(key))
-    with FileWriter(tables.path(tables.SPEED_PARTIALS), (OPEN[0], span), row_group=ROW_GROUP) as file:
+    with FileWriter(tables.path(tables.SPEED_PARTIALS), (SPAN, span), row_group=ROW_GROUP) as file:
         file.add(rows)
         return file.written()
 

@@ -16,22 +16,22 @@ from spark_jobs.settings import settings
 from spark_jobs.speed.compute import FIXED, partials_schema
 from spark_jobs.view import View
 
-SPAN = ("span", pa.int64())
-OPEN = ("span", 0)
-"""The partition of rows as they were committed; `compaction` takes them to the span of the time it runs."""
+SPAN = "span"
+OPEN = 0
+"""The span of rows as they were committed; `compaction` takes them to the span of the time it runs."""
 
 
 def create(views: Sequence[View]) -> None:
     """speed.partials exists, with a column per view."""
     properties = {**creation.COMMITTED_OFTEN, **creation.looked_up_by("view", "lsn")}
-    schema = partials_schema(views).insert(2, pa.field(*SPAN))
-    creation.create(tables.SPEED_PARTIALS, schema, partition_by=["span"], properties=properties)
+    schema = partials_schema(views).insert(2, pa.field(SPAN, pa.int64()))
+    creation.create(tables.SPEED_PARTIALS, schema, partition_by=[SPAN], properties=properties)
 
 
 def commit(written: Iterable[Written], controls: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Files of a pass and one `__batch__` row per (lsn, control fields), in one commit."""
     root = tables.path(tables.SPEED_PARTIALS)
-    with FileWriter(root, OPEN) as last:
+    with FileWriter(root, (SPAN, OPEN)) as last:
         last.add(control_rows(controls))
         files.commit(root, [*written, *last.written()], {"lsn": str(controls[-1][0])})
 
@@ -44,7 +44,7 @@ def control_rows(controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Tab
 
 def placed(rows: pa.Table) -> pa.Table:
     """Rows with the column of their partition, OPEN."""
-    return rows.append_column(pa.field(*SPAN), pa.array([OPEN[1]] * rows.num_rows, SPAN[1]))
+    return rows.append_column(SPAN, pa.array([OPEN] * rows.num_rows, pa.int64()))
 
 
 def recent_ids() -> pa.Table:

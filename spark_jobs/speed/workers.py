@@ -20,7 +20,7 @@ from spark_jobs.decode import decode
 from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.landed import Batches, Landed, Reader
 from spark_jobs.speed.compute import NOT_SETTLED, WORKING, Settled, found_out, rows_of, stored, working_schema
-from spark_jobs.speed.hot import OPEN
+from spark_jobs.speed.hot import OPEN, SPAN
 from spark_jobs.speed.land import stamped
 from spark_jobs.view import View
 
@@ -85,7 +85,7 @@ def _task(
         known, schema, count = contracts.load(), working_schema(views), 0
         with ExitStack() as opened:
             log = opened.enter_context(FileWriter(roots[0], ("landed_on", landed_on)))
-            partials = opened.enter_context(FileWriter(roots[1], OPEN))
+            partials = opened.enter_context(FileWriter(roots[1], (SPAN, OPEN)))
             for batch in read(batches):
                 records = pa.Table.from_batches([batch]).cast(tables.RECORD)
                 count += records.num_rows

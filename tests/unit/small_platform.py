@@ -59,7 +59,7 @@ class Platform:
         """One micro-batch: events, or (topic, bytes) as they are. Returns its lsn."""
         self.lsn += 1
         before = dict(self.offsets)
-        rows = [self._record(one) for one in events]
+        rows = [self.record(one) for one in events]
         records = pa.Table.from_pylist(rows, schema=tables.RECORD)
         ranges = [
             {"topic": t, "partition": 0, "from_offset": before[t], "until_offset": self.offsets[t]} for t in before
@@ -71,7 +71,7 @@ class Platform:
         self._partials(records)
         return self.lsn
 
-    def _record(self, one: dict[str, Any] | tuple[str, bytes]) -> dict[str, Any]:
+    def record(self, one: dict[str, Any] | tuple[str, bytes]) -> dict[str, Any]:
         topic, value = (one["event_type"], json.dumps(one).encode()) if isinstance(one, dict) else one
         offset = self.offsets[topic]
         self.offsets[topic] += 1

@@ -39,7 +39,7 @@ class Speed:
         for _ in range(count):
             self.lsn += 1
             self.market.lsn = self.lsn
-            records = pa.Table.from_pylist([self.market._record(one) for one in market(self.lsn)], tables.RECORD)
+            records = pa.Table.from_pylist([self.market.record(one) for one in market(self.lsn)], tables.RECORD)
             taken = [protocol.Range(t, 0, 0, offset) for t, offset in self.market.offsets.items()]
             self.writer.land(records, self.lsn, land.control(1, taken, {}, NOW, records.num_rows))
             self.writer.write_new(records, self.lsn, self.views, self.window, NOW)
