@@ -7,6 +7,7 @@ and run again: a finished environment carries a stamp of its lock file, and what
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 import shutil
@@ -62,8 +63,12 @@ def find_uv() -> str:
     tool = ROOT / ".setup"
     uv = tool / "bin/uv"
     if not uv.exists():
-        run(sys.executable, "-m", "venv", "--clear", str(tool))
-        run(str(tool / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV)
+        python = str(tool / "bin/python")
+        pip, bare = [python, "-m", "pip"], list[str]()
+        if importlib.util.find_spec("pip"):  # this Python's own pip can fill it; installing a second takes seconds
+            pip, bare = [sys.executable, "-m", "pip", "--python", python], ["--without-pip"]
+        run(sys.executable, "-m", "venv", "--clear", *bare, str(tool))
+        run(*pip, "install", "--quiet", "--disable-pip-version-check", UV)
     return str(uv)
 
 

@@ -21,6 +21,7 @@ from spark_jobs.settings import ROOT, Settings
 
 BIN = ROOT / ".venv-airflow/bin"
 POOLS = ROOT / "infra/airflow/pools.json"
+MIGRATE = ROOT / "infra/airflow/migrate.py"
 ADMIN = "admin"
 PARALLEL_TASKS = 3
 
@@ -126,8 +127,7 @@ def _migrate(settings: Settings) -> None:
     locked = (ROOT / "infra/locks/airflow.txt").read_bytes() + POOLS.read_bytes()
     if stamp.exists() and stamp.read_bytes() == locked:
         return
-    for arguments in (("db", "migrate"), ("pools", "import", str(POOLS))):
-        subprocess.run([BIN / "airflow", *arguments], env={**os.environ, **environment(settings)}, check=True)
+    subprocess.run([BIN / "python", MIGRATE, POOLS], env={**os.environ, **environment(settings)}, check=True)
     if settings.airflow_database_url is None:
         _write_ahead(settings)
     stamp.write_bytes(locked)
