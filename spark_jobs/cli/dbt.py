@@ -74,9 +74,10 @@ def run(arguments: Sequence[str], schema: str) -> int:
 
 
 def environment(schema: str) -> dict[str, str]:
-    """What dbt/profiles.yml and dbt/models/sources.yml ask for."""
+    """What dbt/profiles.yml and dbt/models/sources.yml ask for. One core is left to the readers of served views."""
     server = {"TIDEMARK_THRIFT_HOST": settings().thrift, "TIDEMARK_THRIFT_PORT": str(settings().thrift_port)}
-    return {**os.environ, **server, "TIDEMARK_PIN": schema}
+    threads = {"TIDEMARK_MARTS_THREADS": str(max(1, settings().cores - 1))}
+    return {**os.environ, **server, **threads, "TIDEMARK_PIN": schema}
 
 
 def home() -> Path:
