@@ -7,6 +7,8 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && exit; \
 	done; echo python3)
 BIN := .venv/bin
+# Modules are compiled as they are first imported; without that each start of Airflow would take twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup preflight demo up down test test-unit test-faults bench check format lock clean
 

@@ -78,10 +78,8 @@ def build(uv: str, environment: Environment) -> None:
     (environment.folder / STAMP).unlink(missing_ok=True)
     if version_of(python) != platform.python_version():
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(environment.folder))
-    # Compiled here once: where files are not compiled on import, each start of Airflow would cost twice the time.
     quiet = () if sys.stderr.isatty() else ("--quiet",)
-    into = ("--python", str(python), "--require-hashes", "--compile-bytecode")
-    run(uv, "pip", "sync", *quiet, *into, str(environment.lock))
+    run(uv, "pip", "sync", *quiet, "--python", str(python), "--require-hashes", str(environment.lock))
     if environment.installs_project:
         project = ("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
         run(uv, "pip", "install", "--quiet", "--python", str(python), *project)

@@ -39,6 +39,10 @@ class AirflowApi:
         run_id: str = self.post(f"/dags/{dag_id}/dagRuns", {"logical_date": None, **body})["dag_run_id"]
         return run_id
 
+    def pause(self, dag_id: str, is_paused: bool) -> None:
+        """Whether runs of the DAG begin by themselves; what would begin one meanwhile is not made up for."""
+        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": is_paused}, self._token)
+
     def run_state(self, dag_id: str, run_id: str) -> tuple[str, dict[str, str | None]]:
         """State of the run, and of each of its tasks."""
         run = urllib.parse.quote(run_id, safe="")

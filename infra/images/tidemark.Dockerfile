@@ -19,6 +19,8 @@ COPY --chown=tidemark:tidemark infra/locks infra/locks
 COPY --chown=tidemark:tidemark infra/conf infra/conf
 COPY --chown=tidemark:tidemark spark_jobs/__init__.py spark_jobs/settings.py spark_jobs/
 RUN python infra/setup.py && rm -rf "$HOME/.cache"
+# A container compiles nothing when it starts. Some packages carry files that are for other versions of Python.
+RUN for env in .venv .venv-airflow; do $env/bin/python -m compileall -qq $env/lib || true; done
 
 COPY --chown=tidemark:tidemark . .
 
