@@ -1,8 +1,8 @@
 """`make demo`: the whole platform on real and generated events, from Kafka to published, verified answers.
 
 up -> import + generate -> merged answers before any batch -> batch_layer through Airflow -> the same answers after
-publication -> agreement -> verify -> marts, on their own. Each step says what it does and how long it took; the platform
-stays up.
+publication -> agreement -> verify -> marts, left to themselves. Each step says what it does and how long it took; the
+platform stays up.
 """
 
 import subprocess
