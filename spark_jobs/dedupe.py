@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.tables import COORDINATES
@@ -46,15 +45,16 @@ def first_of_each(facts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def without(facts: pa.Table, coordinates: pa.Table) -> pa.Table:
     """The facts whose (topic, partition, offset), and lsn where `coordinates` has one, are not listed."""
+    if not coordinates.num_rows:
+        return facts
     names = [name for name, _ in COORDINATES if name in coordinates.column_names]
-    suspects = np.flatnonzero(pc.is_in(facts["offset"], coordinates["offset"].combine_chunks()).to_numpy())
-    listed = set(zip(*(coordinates[name].to_pylist() for name in names), strict=True))
-    rows = zip(*(facts[name].take(suspects).to_pylist() for name in names), strict=True)
-    hits = suspects[np.fromiter((row in listed for row in rows), bool, len(suspects))]
-    if not hits.size:
+    places = facts.select(names).append_column("row", pa.array(np.arange(facts.num_rows)))
+    listed = coordinates.select(names).cast(facts.select(names).schema)
+    lost = places.join(listed, keys=names, join_type="left semi", use_threads=False)["row"]
+    if not len(lost):
         return facts
     keep = np.ones(facts.num_rows, bool)
-    keep[hits] = False
+    keep[lost.to_numpy()] = False
     return facts.filter(pa.array(keep))
 
 

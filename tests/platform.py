@@ -15,13 +15,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import psutil
+from sqlalchemy import URL
 
 from infra.embedded import leftovers
 from infra.embedded.passwords import passwords
+from spark_jobs.ledger import store as ledger
 from spark_jobs.settings import ROOT, Settings
 
 PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
@@ -59,6 +62,15 @@ class Platform:
         now: dict[str, Any] = json.loads(self.run("status", "--json").stdout)
         return {**now, "parts": {part["name"]: part for part in now["parts"]}}
 
+    def heartbeat(self) -> dict[str, Any]:
+        """What the speed application last said of itself; `tidemark speed status` takes a core for a second to ask."""
+        beat = self._ledger.heartbeat("speed")
+        return {} if beat is None else beat.payload
+
+    @cached_property
+    def _ledger(self) -> ledger.Store:
+        return ledger.open(URL.create("sqlite+pysqlite", database=str(self.settings.home / "ledger.db")))
+
     def sql(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query over the Thrift server."""
         from pyhive import hive
@@ -76,12 +88,13 @@ class Platform:
 
     def airflow(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
         """The answer of Airflow's REST API (`/api/v2` + path) to its administrator."""
-        return json.loads(self._ask(f"{self.settings.airflow_url}/api/v2{path}", body, self._authorised(), method))
+        return json.loads(self._ask(f"{self.settings.airflow_url}/api/v2{path}", body, self._authorised, method))
 
     def page(self, url: str) -> str:
         """A page of Airflow's web server, as its administrator sees it."""
-        return self._ask(url, None, self._authorised()).decode()
+        return self._ask(url, None, self._authorised).decode()
 
+    @cached_property
     def _authorised(self) -> dict[str, str]:
         password = passwords(self.settings)["airflow_admin_password"]
         login = {"username": "admin", "password": password}
@@ -107,7 +120,7 @@ class Platform:
             now = self.status()["parts"][part]
             return bool(now["ready"]) and now["pid"] != other_than
 
-        return await_true(back, seconds, f"{part} does not come back")
+        return await_true(back, seconds, f"{part} does not come back", every=1)
 
 
 def await_true(condition: Callable[[], bool], seconds: float, otherwise: str, every: float = 0.25) -> float:

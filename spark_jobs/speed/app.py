@@ -20,18 +20,18 @@ from spark_jobs import contracts, registry, tables
 from spark_jobs.batch.publish import ensure_serving
 from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
-from spark_jobs.landed import ARROW_ROWS, Landed
+from spark_jobs.landed import ARROW_ROWS
 from spark_jobs.ledger import store as ledger
 from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.session import driver, spark_session
 from spark_jobs.settings import settings
-from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol
+from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol, scratch
 from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.housekeeping import Housekeeping
-from spark_jobs.speed.partials_step import Outcome, conclude
+from spark_jobs.speed.partials_step import Outcome, write_new
 from spark_jobs.speed.status import Status
-from spark_jobs.speed.workers import pass_over
+from spark_jobs.speed.workers import take
 from spark_jobs.view import View
 
 log = logging.getLogger("tidemark.speed")
@@ -85,6 +85,7 @@ class SpeedLayer:
         topics.create(contracts.load())
         land.create()
         hot.create(self.views)
+        scratch.clear()
         threading.Thread(target=self._name, daemon=True).start()
         self.direct = DirectWriter()
         self.end = land.log_end()
@@ -201,15 +202,13 @@ class SpeedLayer:
 
     def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
         """The long way. The records are read from Kafka once: two reads could differ (compaction, retention)."""
-        today, views = dt.datetime.now(dt.UTC).date(), self._active()
-        passed = pass_over(records, views, landed_on=today)
-        clock.lap("pass")
-        land.commit(passed.landed, lsn, control(passed.records))
+        taken = take(records, landed_on=dt.datetime.now(dt.UTC).date())
+        clock.lap("read")
+        land.commit(taken.landed, lsn, control(taken.records))
         clock.lap("land")
-        landed, counts = Landed(self.spark, ((lsn, lsn),)), {lsn: passed.records}
-        outcome = conclude(passed, landed, counts, views, self.window, clock.started_at)
+        outcome = write_new(taken, {lsn: taken.records}, self._active(), self.window, clock.started_at)
         clock.lap("partials")
-        return passed.records, outcome
+        return taken.records, outcome
 
     def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
         """The columns of tables.RECORD, in few partitions: one task per core, not one per Kafka partition."""

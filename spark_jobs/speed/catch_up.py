@@ -17,6 +17,7 @@ from spark_jobs.landed import Landed
 from spark_jobs.settings import settings
 from spark_jobs.speed import hot
 from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
+from spark_jobs.speed.workers import take
 from spark_jobs.view import View
 
 
@@ -77,11 +78,11 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        records = Landed(spark, (gap.bounds,))
+        taken = take(Landed(spark, (gap.bounds,)))
         if gap.is_new:
-            outcome = write_new(records, gap.counts, missing, window, started_at)
+            outcome = write_new(taken, gap.counts, missing, window, started_at)
         else:
-            outcome = write_missing(records, list(gap.counts), missing, hot.duplicates(first, last))
+            outcome = write_missing(taken, list(gap.counts), missing, hot.duplicates(first, last))
         progress(gap, outcome)
 
 

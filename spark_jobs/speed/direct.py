@@ -13,8 +13,16 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from spark_jobs import contracts, tables
 from spark_jobs.decode import decode
 from spark_jobs.dedupe import Window
-from spark_jobs.speed import hot, suspects
-from spark_jobs.speed.compute import NOT_SETTLED, Settled, rows_of, stored, working_schema
+from spark_jobs.speed import hot
+from spark_jobs.speed.compute import (
+    found_rows,
+    ids_of,
+    judge,
+    partial_rows,
+    partials_schema,
+    verdict_rows,
+    views_over,
+)
 from spark_jobs.speed.land import batch_row, stamped
 from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
 from spark_jobs.view import View
@@ -36,22 +44,18 @@ class DirectWriter:
         self, records: pa.Table, lsn: int, views: Sequence[View], window: Window, started_at: dt.datetime
     ) -> Outcome:
         """As `partials_step.write_new`, for one lsn."""
-        rows = _pass(records, views, window)
-        outcome = outcome_of(rows)
-        counts = {lsn: records.num_rows}
+        decoded = decode(records, contracts.load())
+        verdict = judge(ids_of(decoded.facts), window)
+        passed = views_over(decoded.facts, views, verdict.duplicates)
+        rejects = [found_rows(tables.REJECT_ROW, found) for found in (decoded.rejects, passed.rejects)]
+        outcome = outcome_of(verdict, rejects, passed.failed)
+        counts, schema = {lsn: records.num_rows}, partials_schema(views)
         controls = hot.control_rows(batch_rows(outcome, counts, views, started_at))
-        kept = stored(rows, NOT_SETTLED)
-        _append(self._partials, hot.placed(_in_schema([kept, controls], kept.schema)), lsn)
+        found = [*rejects, *verdict_rows(verdict), controls]
+        rows = _in_schema([schema.empty_table(), *partial_rows(passed, schema), *found], schema)
+        _append(self._partials, hot.placed(rows), lsn)
         remember(outcome, counts, window)
         return outcome
-
-
-def _pass(records: pa.Table, views: Sequence[View], window: Window) -> pa.Table:
-    """One process sees all records, so duplicates are known before the views are computed, once."""
-    decoded = decode(records, contracts.load())
-    ids = [suspects.ids_of(found) for found in decoded.facts.values()]
-    found = suspects.find(pa.concat_tables(ids), window) if ids else suspects.SUSPECT.empty_table()
-    return rows_of(decoded, list(views), Settled(suspects=found), working_schema(views))
 
 
 def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -28,11 +28,16 @@ def create(views: Sequence[View]) -> None:
     creation.create(tables.SPEED_PARTIALS, schema, partition_by=[SPAN], properties=properties)
 
 
-def commit(written: Iterable[Written], controls: Sequence[tuple[int, Mapping[str, object]]]) -> None:
-    """Files of a pass and one `__batch__` row per (lsn, control fields), in one commit."""
+def commit(
+    written: Iterable[Written],
+    controls: Sequence[tuple[int, Mapping[str, object]]],
+    found: Iterable[pa.Table] = (),
+) -> None:
+    """Files of a pass, what it `found` (control rows) and a `__batch__` row per (lsn, fields), in one commit."""
     root = tables.path(tables.SPEED_PARTIALS)
     with FileWriter(root, (SPAN, OPEN)) as last:
-        last.add(control_rows(controls))
+        for rows in (*found, control_rows(controls)):
+            last.add(rows)
         files.commit(root, [*written, *last.written()], {"lsn": str(controls[-1][0])})
 
 

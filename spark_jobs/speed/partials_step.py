@@ -1,82 +1,83 @@
-"""The second half of a micro-batch: its records' partials, duplicates settled, in one commit.
+"""The second half of a micro-batch: its facts' partials, duplicates judged, in one commit.
 
-a pass -> suspects or failed views? pass again -> one commit to speed.partials. Catch-up runs the same step over records
-of many lsns.
+facts on disk -> verdict -> partials; does a view fail? again without it -> one commit to speed.partials. Catch-up runs
+the same step over records of many lsns.
 """
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
-from spark_jobs import contracts, files, tables
-from spark_jobs.dedupe import Window, packed
-from spark_jobs.speed import hot, suspects
-from spark_jobs.speed.compute import FAILURE_ROW, NOT_SETTLED, STORED_ONCE, Settled
-from spark_jobs.speed.workers import Passed, Records, pass_over
+from spark_jobs import files
+from spark_jobs.dedupe import Window
+from spark_jobs.files import Written
+from spark_jobs.speed import hot, scratch
+from spark_jobs.speed.compute import Verdict, judge, per_lsn, verdict_rows
+from spark_jobs.speed.workers import Derived, Taken, derive
 from spark_jobs.view import View
 
 
 @dataclass
 class Outcome:
-    """What a pass found: per lsn its counts, the ids it saw, and the views that failed with the reason."""
+    """What a pass found: the ids that count and those that do not, per lsn its rejects, why which view failed."""
 
-    ids: pa.Table
+    verdict: Verdict
     rejects: dict[int, int] = field(default_factory=dict)
-    duplicates: dict[int, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
     def counts(self, lsn: int) -> dict[str, int]:
-        facts = pc.sum(pc.equal(self.ids["lsn"], lsn)).as_py() or 0
-        return {"facts": facts, "rejects": self.rejects.get(lsn, 0), "duplicates": self.duplicates.get(lsn, 0)}
+        """Facts, rejects and duplicates of a micro-batch."""
+        facts, duplicates = (_of(lsn, ids) for ids in (self.verdict.kept, self.verdict.duplicates))
+        return {"facts": facts, "rejects": self.rejects.get(lsn, 0), "duplicates": duplicates}
+
+
+def _of(lsn: int, rows: pa.Table) -> int:
+    return pc.sum(pc.equal(rows["lsn"], lsn)).as_py() or 0
 
 
 def write_new(
-    records: Records,
-    counts: Mapping[int, int],
-    views: Sequence[View],
-    window: Window,
-    started_at: dt.datetime,
+    taken: Taken, counts: Mapping[int, int], views: Sequence[View], window: Window, started_at: dt.datetime
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
-    return conclude(pass_over(records, views), records, counts, views, window, started_at)
-
-
-def conclude(
-    passed: Passed,
-    records: Records,
-    counts: Mapping[int, int],
-    views: Sequence[View],
-    window: Window,
-    started_at: dt.datetime,
-) -> Outcome:
-    """Commit a first pass over lsns that have no partials yet, or what a pass with the verdicts makes of `records`."""
-    found = suspects.find(outcome_of(passed.rows).ids, window)
-    if found.num_rows:
-        files.discard(passed.partials)
-        settled = Settled(suspects=found)
-        passed = pass_over(records, views, settled)
-    else:
-        settled = NOT_SETTLED
-    passed, outcome = _without_failures(passed, records, views, settled)
-    hot.commit(passed.partials, batch_rows(outcome, counts, views, started_at))
+    verdict = judge(scratch.ids(taken.facts), window)
+    derived = _without_failures(taken.spark, taken.facts, views, verdict.duplicates)
+    outcome = outcome_of(verdict, [taken.rejects, derived.rejects], derived.failed)
+    controls = batch_rows(outcome, counts, views, started_at)
+    hot.commit(derived.partials, controls, [taken.rejects, derived.rejects, *verdict_rows(verdict)])
     remember(outcome, counts, window)
+    files.discard(taken.facts)
     return outcome
 
 
+def write_missing(taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table) -> Outcome:
+    """Partials of `views` for lsns whose `duplicates` have been judged before."""
+    derived = _without_failures(taken.spark, taken.facts, views, duplicates)
+    computed = [view.column for view in views if view.column not in derived.failed]
+    hot.commit(derived.partials, [(lsn, {"views": computed}) for lsn in lsns])
+    files.discard(taken.facts)
+    return Outcome(Verdict(scratch.ids([]), duplicates), failed=derived.failed)
+
+
 def _without_failures(
-    passed: Passed, records: Records, views: Sequence[View], settled: Settled
-) -> tuple[Passed, Outcome]:
-    """Pass again until no view fails, as other tasks have written rows of those that do."""
+    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table
+) -> Derived:
+    """Derive again until no view fails, as other tasks have written rows of those that do."""
     failed: dict[str, str] = {}
-    while (outcome := outcome_of(passed.rows)).failed:
-        files.discard(passed.partials)
-        failed |= outcome.failed
-        passed = pass_over(records, [view for view in views if view.column not in failed], settled)
-    outcome.failed = failed
-    return passed, outcome
+    while (derived := derive(spark, facts, views, duplicates)).failed:
+        files.discard(derived.partials)
+        failed |= derived.failed
+        views = [view for view in views if view.column not in failed]
+    return replace(derived, failed=failed)
+
+
+def outcome_of(verdict: Verdict, rejects: Sequence[pa.Table], failed: dict[str, str]) -> Outcome:
+    """`rejects`: control rows."""
+    counted = pc.value_counts(pa.concat_tables(rejects)["lsn"])
+    return Outcome(verdict, {entry["values"]: entry["counts"] for entry in counted.to_pylist()}, failed)
 
 
 def batch_rows(
@@ -93,37 +94,6 @@ def batch_rows(
 
 def remember(outcome: Outcome, lsns: Iterable[int], window: Window) -> None:
     """The ids of committed lsns join the window."""
+    ids = dict(per_lsn(outcome.verdict.kept))
     for lsn in lsns:
-        here = outcome.ids.filter(pc.equal(outcome.ids["lsn"], lsn))
-        window.add(lsn, packed(here), dt.datetime.now(dt.UTC))
-
-
-def write_missing(records: Records, lsns: Sequence[int], views: Sequence[View], losers: pa.Table) -> Outcome:
-    """Partials of `views` for lsns whose duplicates have been settled before (`losers`)."""
-    settled = Settled(losers=losers)
-    passed, outcome = _without_failures(pass_over(records, views, settled), records, views, settled)
-    computed = [view.column for view in views if view.column not in outcome.failed]
-    hot.commit(passed.partials, [(lsn, {"views": computed}) for lsn in lsns])
-    return outcome
-
-
-def outcome_of(rows: pa.Table) -> Outcome:
-    """What the control rows of a pass say; `rows` may hold others too."""
-    by_kind = {kind: rows.filter(pc.equal(rows["view"], kind)) for kind in (*STORED_ONCE, FAILURE_ROW)}
-    ids, failed = by_kind[tables.IDS_ROW], by_kind[FAILURE_ROW]
-    packed_ids = pa.table({"ids": _field(ids, "ids"), "positions": ids["positions"]})
-    return Outcome(
-        ids=suspects.unpack(packed_ids, contracts.load().topics),
-        rejects=_per_lsn(by_kind[tables.REJECT_ROW]),
-        duplicates=_per_lsn(by_kind[tables.DUPLICATE_ROW]),
-        failed=dict(zip(_field(failed, "view").to_pylist(), _field(failed, "reason").to_pylist(), strict=True)),
-    )
-
-
-def _field(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    return pc.struct_field(rows["control"], name)
-
-
-def _per_lsn(rows: pa.Table) -> dict[int, int]:
-    counted = pc.value_counts(rows["lsn"])
-    return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
+        window.add(lsn, ids.get(lsn, b""), dt.datetime.now(dt.UTC))

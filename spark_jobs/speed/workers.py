@@ -1,115 +1,152 @@
-"""The long way for large micro-batches and for catch-up: the pass on Spark's workers, which write the files themselves.
+"""The long way for large micro-batches and for catch-up: the pass on Spark's workers, who write the files themselves.
 
-records -> mapInArrow(land?, decode, drop duplicates, partials) -> data files of master.log and speed.partials that no
-version names yet, and a report for the driver. Records come from Kafka, once, through the JVM; landed ones are read
-from the log's files by the workers. No row goes back.
+records -> take: mapInArrow(land?, decode) -> facts on disk, for as long as the pass lasts
+facts + verdict -> derive: mapInArrow(drop duplicates, views) -> data files of speed.partials that no version names yet
+
+Between the two the driver judges which facts are duplicates: a task sees only its own. Records come from Kafka, once,
+through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs import contracts, tables
 from spark_jobs.decode import decode
 from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.landed import Batches, Landed, Reader
-from spark_jobs.speed.compute import NOT_SETTLED, WORKING, Settled, found_out, rows_of, stored, working_schema
+from spark_jobs.speed import scratch
+from spark_jobs.speed.compute import FIXED, found_rows, laid_out, partial_rows, partials_schema, views_over
 from spark_jobs.speed.hot import OPEN, SPAN
 from spark_jobs.speed.land import stamped
+from spark_jobs.speed.scratch import ScratchWriter
 from spark_jobs.view import View
 
+FAILURE_ROW = "__failed__"
+"""A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
 FILE_ROW = "__file__"
-"""Transient: a file that a task has written."""
+"""A file that a task has written."""
 RECORDS_ROW = "__records__"
-"""Transient: how many records a task was given."""
-REPORT = pa.schema(
-    [
-        ("view", pa.string()),
-        ("lsn", pa.int64()),
-        ("control", tables.CONTROL),
-        *WORKING,
-        ("file", WRITTEN),
-        ("size", pa.int64()),
-    ]
-)
-
+"""How many records a task was given."""
+REPORT = pa.schema([*FIXED, ("file", WRITTEN), ("size", pa.int64())])
+"""What the driver is told: the control rows of rejected records, and these three kinds."""
 
 Records = DataFrame | Landed
+Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class Passed:
-    """What the tasks of a pass did. `rows`: their control rows, with the working columns."""
+class Taken:
+    """The first half of a pass. rejects: control rows; landed: files of the log; facts: files of facts."""
 
+    spark: SparkSession
     records: int
-    rows: pa.Table
-    landed: list[Written] = field(default_factory=list)
-    partials: list[Written] = field(default_factory=list)
+    rejects: pa.Table
+    landed: list[Written]
+    facts: list[Written]
 
 
-def pass_over(
-    records: Records,
-    views: Sequence[View],
-    settled: Settled = NOT_SETTLED,
-    landed_on: date | None = None,
-) -> Passed:
-    """Write the partials of `records` (columns of tables.RECORD); with `landed_on`, the records too."""
-    log, partials = tables.path(tables.MASTER_LOG), tables.path(tables.SPEED_PARTIALS)
+@dataclass(frozen=True)
+class Derived:
+    """The second half. rejects: control rows; failed: view column -> why its pass failed."""
+
+    partials: list[Written]
+    rejects: pa.Table = field(default_factory=FIXED.empty_table)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def take(records: Records, landed_on: date | None = None) -> Taken:
+    """Decode `records` (columns of tables.RECORD); with `landed_on`, also write them to the log's files."""
     frame, read = records.tasks() if isinstance(records, Landed) else (records.select(tables.RECORD.names), iter)
-    task = _task(read, list(views), settled, landed_on, (log, partials))
-    report = frame.mapInArrow(task, from_arrow_schema(REPORT, prefer_timestamp_ntz=False)).toArrow()
-    is_file, is_count = (pc.equal(report["view"], kind) for kind in (FILE_ROW, RECORDS_ROW))
-    files = [Written(**one) for one in report.filter(is_file)["file"].to_pylist()]
-    return Passed(
-        records=pc.sum(report.filter(is_count)["size"]).as_py() or 0,
-        rows=report.filter(pc.invert(pc.or_(is_file, is_count))).drop_columns(["file", "size"]),
-        landed=[one for one in files if one.root == log],
-        partials=[one for one in files if one.root == partials],
+    log, facts = tables.path(tables.MASTER_LOG), scratch.root()
+    report = _run(frame, _taking(read, landed_on, log, facts))
+    sizes = report.filter(pc.equal(report["view"], RECORDS_ROW))["size"]
+    written = _files(report)
+    return Taken(
+        spark=frame.sparkSession,
+        records=pc.sum(sizes).as_py() or 0,
+        rejects=_rejects(report),
+        landed=[one for one in written if one.root == log],
+        facts=[one for one in written if one.root == facts],
     )
 
 
-def _task(
-    read: Reader,
-    views: list[View],
-    settled: Settled,
-    landed_on: date | None,
-    roots: tuple[str, str],
-) -> Callable[[Batches], Batches]:
+def derive(spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table) -> Derived:
+    """Write the partials of all facts but `duplicates` (columns of tables.COORDINATES, lsn may be absent)."""
+    if not facts:
+        return Derived([])
+    addresses = [one.address for one in facts]
+    task = _deriving(addresses, list(views), duplicates, tables.path(tables.SPEED_PARTIALS))
+    report = _run(spark.range(0, len(addresses), 1, len(addresses)), task)
+    failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
+    return Derived(_files(report), _rejects(report), {one["view"]: one["reason"] for one in failures})
+
+
+def _taking(read: Reader, landed_on: date | None, log_root: str, facts_root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        known, schema, count = contracts.load(), working_schema(views), 0
+        known, count = contracts.load(), 0
         with ExitStack() as opened:
-            log = opened.enter_context(FileWriter(roots[0], ("landed_on", landed_on)))
-            partials = opened.enter_context(FileWriter(roots[1], (SPAN, OPEN)))
+            log = opened.enter_context(FileWriter(log_root, ("landed_on", landed_on)))
+            facts = opened.enter_context(ScratchWriter(facts_root))
             for batch in read(batches):
                 records = pa.Table.from_batches([batch]).cast(tables.RECORD)
                 count += records.num_rows
                 if landed_on is not None:
                     log.add(stamped(records, landed_on))
-                rows = rows_of(decode(records, known), views, settled, schema)
-                partials.add(stored(rows, settled))
-                yield from _reported(rows)
-            files = [*log.written(), *partials.written()]
-        yield from _report(view=FILE_ROW, file=files)
-        yield from _report(view=RECORDS_ROW, size=[count])
+                decoded = decode(records, known)
+                facts.add(decoded.facts)
+                yield from _reported(found_rows(tables.REJECT_ROW, decoded.rejects))
+            files = [*log.written(), *facts.written()]
+        yield from _reported(_file_rows(files))
+        yield from _reported(pa.table({"view": [RECORDS_ROW], "size": [count]}))
 
     return run
 
 
+def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, root: str) -> Task:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        schema = partials_schema(views)
+        with FileWriter(root, (SPAN, OPEN)) as partials:
+            for number in (number for batch in batches for number in batch["id"].to_pylist()):
+                for facts in scratch.portions(addresses[number]):
+                    passed = views_over(facts, views, duplicates)
+                    for rows in partial_rows(passed, schema):
+                        partials.add(rows)
+                    yield from _reported(found_rows(tables.REJECT_ROW, passed.rejects))
+                    yield from _reported(_failure_rows(passed.failed))
+            files = partials.written()
+        yield from _reported(_file_rows(files))
+
+    return run
+
+
+def _file_rows(files: Iterable[Written]) -> pa.Table:
+    listed = [one.as_dict() for one in files]
+    return pa.table({"view": pa.repeat(FILE_ROW, len(listed)), "file": pa.array(listed, WRITTEN)})
+
+
+def _failure_rows(failed: dict[str, str]) -> pa.Table:
+    control = [{"view": column, "reason": error} for column, error in failed.items()]
+    return pa.table({"view": pa.repeat(FAILURE_ROW, len(control)), "control": pa.array(control, tables.CONTROL)})
+
+
 def _reported(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The control rows of a pass."""
-    found = found_out(rows)
-    absent = {one.name: pa.nulls(found.num_rows, one.type) for one in REPORT if one.name not in found.column_names}
-    columns = [absent[name] if name in absent else found[name] for name in REPORT.names]
-    yield from pa.table(columns, schema=REPORT).to_batches()
+    yield from laid_out(rows, REPORT).combine_chunks().to_batches()
 
 
-def _report(view: str, **columns: Sequence[object]) -> Iterator[pa.RecordBatch]:
-    [(name, values)] = columns.items()
-    rows = [{"view": view, name: one.as_dict() if isinstance(one, Written) else one} for one in values]
-    yield from pa.Table.from_pylist(rows, schema=REPORT).to_batches()
+def _run(frame: DataFrame, task: Task) -> pa.Table:
+    return frame.mapInArrow(task, from_arrow_schema(REPORT, prefer_timestamp_ntz=False)).toArrow()
+
+
+def _files(report: pa.Table) -> list[Written]:
+    return [Written(**one) for one in report.filter(pc.equal(report["view"], FILE_ROW))["file"].to_pylist()]
+
+
+def _rejects(report: pa.Table) -> pa.Table:
+    return report.filter(pc.equal(report["view"], tables.REJECT_ROW)).select(FIXED.names)

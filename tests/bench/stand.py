@@ -3,7 +3,6 @@
 settings -> `tidemark up PARTS` -> measurements -> `tidemark down`.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -35,7 +34,7 @@ class Stand(Platform):
 
 def lag(place: Platform) -> int | None:
     """Unread records; None until a first micro-batch has landed."""
-    state = json.loads(place.run("speed", "status", "--json").stdout)
+    state = place.heartbeat()
     return state.get("lag") if state.get("lsn") else None
 
 

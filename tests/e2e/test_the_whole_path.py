@@ -48,11 +48,6 @@ def answers(platform: Platform) -> list[list[tuple[Any, ...]]]:
     return [sorted(platform.sql(question), key=repr) for question in QUESTIONS]
 
 
-def lag(platform: Platform) -> int | None:
-    """Unread records as Kafka and the log themselves say it, not as an older heartbeat did."""
-    return json.loads(platform.run("speed", "status", "--json").stdout).get("lag")
-
-
 def orders(platform: Platform) -> int:
     return int(platform.sql("SELECT coalesce(sum(orders), 0) FROM serving.orders_by_colour")[0][0])
 
@@ -102,7 +97,9 @@ def fed(platform: Platform) -> Iterator[Platform]:
     """A generated town with late, repeated, out-of-order and malformed records, all of it seen by the speed layer."""
     shares = ("--late-share", "0.05", "--duplicate-share", "0.05", "--malformed-share", "0.01")
     platform.tidemark("generate", "--events", "20000", "--seed", "7", *shares)
-    await_true(lambda: orders(platform) > 0 and lag(platform) == 0, 180, "the speed layer does not catch up")
+    await_true(
+        lambda: orders(platform) > 0 and platform.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up"
+    )
     yield platform
     shutil.rmtree(platform.settings.expectations, ignore_errors=True)  # people's own: `tidemark reset` leaves them
 
@@ -217,7 +214,7 @@ def test_a_stranger_adds_a_view_in_one_file_and_sees_it_everywhere(stranger: Pla
     send(stranger, tmp_path, *(order(occurred_at=moment()) for _ in range(2000)))
     psutil.Process(pid).kill()  # not a polite restart: a sample of tests/faults
     stranger.await_ready("speed", other_than=pid)
-    await_true(lambda: lag(stranger) == 0, 180, "the speed layer does not catch up")
+    await_true(lambda: stranger.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")
     question = "SELECT sum(orders) FROM serving.orders_by_product"
     assert stranger.sql(question)[0][0] == orders(stranger), "speed computes it from the whole log"
     assert await_run(stranger, trigger_batch_layer(stranger)) == "success"

@@ -14,11 +14,10 @@ from spark_jobs import partials, registry, tables
 from spark_jobs.batch.coverage import covered
 from spark_jobs.batch.publish import ensure_named
 from spark_jobs.dedupe import Window
-from spark_jobs.landed import Landed
 from spark_jobs.speed import catch_up, hot, land
 from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.partials_step import conclude, write_new
-from spark_jobs.speed.workers import pass_over
+from spark_jobs.speed.partials_step import write_new
+from spark_jobs.speed.workers import take
 from tests.spark.lake import event
 
 NOW = dt.datetime.now(dt.UTC)
@@ -51,11 +50,11 @@ def control(count):
     return land.control(1, [], {}, NOW, count)
 
 
-def on_workers(spark, frame, lsn, views, window):
+def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
-    passed = pass_over(frame, views, landed_on=NOW.date())
-    land.commit(passed.landed, lsn, control(passed.records))
-    return conclude(passed, Landed(spark, ((lsn, lsn),)), {lsn: passed.records}, views, window, NOW)
+    taken = take(frame, landed_on=NOW.date())
+    land.commit(taken.landed, lsn, control(taken.records))
+    return write_new(taken, {lsn: taken.records}, views, window, NOW)
 
 
 def stored(spark, lsn):
@@ -82,7 +81,7 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
     short = writer.write_new(mixed, 1, hot_tables, Window(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
     frame = spark.createDataFrame(again).coalesce(1)
-    long = on_workers(spark, frame, 2, hot_tables, Window(3600, 1000))
+    long = on_workers(frame, 2, hot_tables, Window(3600, 1000))
     assert stored(spark, 1) == stored(spark, 2)
     assert short.counts(1) == long.counts(2) == {"facts": 60, "rejects": 1, "duplicates": 2}
     landed = spark.table(tables.MASTER_LOG).where("kind = 'record'").toPandas()
@@ -92,7 +91,7 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
 def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
     frame = spark.createDataFrame(same).repartition(4)
-    outcome = write_new(frame, {1: 80}, hot_tables, Window(3600, 1000), NOW)
+    outcome = write_new(take(frame), {1: 80}, hot_tables, Window(3600, 1000), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     verdicts = hot.duplicates(1, 1)
@@ -175,7 +174,7 @@ def test_a_view_that_fails_on_the_workers_leaves_no_row_and_no_file_behind(spark
     key, expression = next(iter(whole.keys.items()))
     broken = replace(whole, keys={key: replace(expression, duckdb="error('broken on purpose')")})
     frame = spark.createDataFrame(records([*ORDERS, *PAGES, ORDERS[3]], 1)).repartition(2)
-    outcome = on_workers(spark, frame, 1, [broken, *others], Window(3600, 1000))
+    outcome = on_workers(frame, 1, [broken, *others], Window(3600, 1000))
     assert outcome.failed.keys() == {broken.column} and "broken on purpose" in outcome.failed[broken.column]
     assert outcome.counts(1) == {"facts": 60, "rejects": 0, "duplicates": 1}
     assert covered(0)[1].views == {view.column for view in others}
@@ -183,3 +182,4 @@ def test_a_view_that_fails_on_the_workers_leaves_no_row_and_no_file_behind(spark
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     on_disk = {file.as_posix() for file in Path(tables.path(tables.SPEED_PARTIALS)).rglob("*.parquet")}
     assert on_disk == {uri.removeprefix("file://") for uri in table.file_uris()}, "files of the first pass must go"
+    assert list(Path(tables.path(tables.SPEED_PARTIALS)).rglob("*.arrows")) == [], "and the facts between the halves"

@@ -1,0 +1,98 @@
+"""Duplicates across tasks and across micro-batches: one record counts, the earliest in the log."""
+
+import datetime as dt
+import hashlib
+import json
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import contracts, tables
+from spark_jobs.decode import decode
+from spark_jobs.dedupe import Window
+from spark_jobs.speed import scratch
+from spark_jobs.speed.compute import IDS, ids_of, judge, per_lsn, verdict_rows
+from spark_jobs.speed.scratch import ScratchWriter
+
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+def identity(name):
+    return hashlib.md5(name.encode()).digest()
+
+
+def ids(*rows):
+    """(name, lsn, topic, partition, offset) -> a table with the columns of IDS."""
+    return pa.Table.from_pylist(
+        [
+            {"identity": identity(name), "event_type": t, "lsn": lsn, "topic": t, "partition": p, "offset": o}
+            for name, lsn, t, p, o in rows
+        ],
+        schema=IDS,
+    )
+
+
+def test_an_id_that_two_tasks_saw_counts_where_the_log_has_it_first():
+    verdict = judge(ids(("x", 5, "b", 0, 1), ("x", 5, "a", 1, 8), ("y", 5, "a", 0, 2)), Window(60, 100))
+    assert verdict.kept.select(["topic", "offset"]).to_pylist() == [
+        {"topic": "a", "offset": 8},
+        {"topic": "a", "offset": 2},
+    ]
+    assert verdict.duplicates["topic"].to_pylist() == ["b"]
+
+
+def test_an_id_that_the_window_knows_counts_nowhere():
+    window = Window(60, 100)
+    window.add(4, identity("x"), NOW)
+    verdict = judge(ids(("x", 5, "a", 0, 1), ("x", 5, "a", 0, 3), ("y", 5, "a", 0, 2)), window)
+    assert verdict.kept["offset"].to_pylist() == [2]
+    assert sorted(verdict.duplicates["offset"].to_pylist()) == [1, 3]
+
+
+def test_the_ids_that_count_are_stored_per_lsn_and_the_others_by_their_coordinates():
+    verdict = judge(
+        ids(("y", 6, "a", 0, 2), ("x", 5, "b", 1, 7), ("z", 6, "a", 2, 1), ("x", 6, "a", 0, 9)), Window(60, 9)
+    )
+    assert dict(per_lsn(verdict.kept)) == {5: identity("x"), 6: identity("y") + identity("z")}
+    rows = pa.concat_tables(verdict_rows(verdict)).to_pylist()
+    assert [(row["view"], row["lsn"]) for row in rows] == [
+        (tables.DUPLICATE_ROW, 6),
+        (tables.IDS_ROW, 5),
+        (tables.IDS_ROW, 6),
+    ]
+    assert (rows[0]["control"]["topic"], rows[0]["control"]["offset"]) == ("a", 9)
+    assert rows[2]["control"]["ids"] == identity("y") + identity("z")
+
+
+@pytest.mark.parametrize("portion", [scratch.PORTION, 0])
+def test_facts_and_their_ids_come_back_from_the_files_of_a_pass(tmp_path, monkeypatch, portion):
+    monkeypatch.setattr(scratch, "PORTION", portion)
+    decoded = [decode(records(lsn), contracts.load()).facts for lsn in (1, 2)]
+    with ScratchWriter(tmp_path.as_uri()) as writer:
+        for facts in decoded:
+            writer.add(facts)
+        [file] = writer.written()
+    portions = list(scratch.portions(file.address))
+    assert len(portions) == (1 if portion else 4), "one at a time where each is too large to be joined"
+    for event_type in decoded[0]:
+        written = pa.concat_tables(facts[event_type] for facts in decoded)
+        read = pa.concat_tables(found[event_type] for found in portions if event_type in found)
+        assert read.equals(written)
+    assert scratch.ids([file]).equals(pa.concat_tables(ids_of(facts) for facts in decoded))
+
+
+def records(lsn):
+    """One record each of two event types."""
+    values = {name: contracts.load().of(name).examples[0] for name in ("order_placed", "page_viewed")}
+    rows = [
+        {
+            "topic": name,
+            "lsn": lsn,
+            "partition": 0,
+            "offset": lsn,
+            "timestamp": NOW,
+            "value": json.dumps(value).encode(),
+        }
+        for name, value in values.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=tables.RECORD)
