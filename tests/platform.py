@@ -39,8 +39,8 @@ class Platform:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to mean this platform and no other."""
-        others = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
+        """What a process needs to mean this platform and no other; coverage is not measured in it, it slows imports."""
+        others = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "COVERAGE_"))}
         own = self.settings.model_dump(include={"home", *PORTS, *SMALL})
         return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
 
@@ -155,5 +155,6 @@ def running() -> Iterator[Platform]:
         platform.tidemark("reset", "--yes")
         assert list(home.iterdir()) == []
     finally:
+        platform.run("down")  # also after a failure: the supervisor would start again what is killed
         leftovers.end(home)
         shutil.rmtree(home, ignore_errors=True)

@@ -59,7 +59,8 @@ class DirectWriter:
 
 
 def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:
-    return pa.concat_tables(parts, promote_options="default").select(schema.names).cast(schema)
+    """In one chunk: delta-rs 1.6 aborts the process where the columns of a table are cut at different places."""
+    return pa.concat_tables(parts, promote_options="default").select(schema.names).cast(schema).combine_chunks()
 
 
 def _append(table: DeltaTable, rows: pa.Table, lsn: int) -> None:

@@ -47,7 +47,7 @@ def stand(*parts: str, **changes: Any) -> Iterator[Stand]:
     try:
         made.tidemark("up", *parts)
         yield made
-        made.tidemark("down")
     finally:
+        made.run("down")  # also after a failure: the supervisor would start again what is killed
         leftovers.end(home)
         shutil.rmtree(home, ignore_errors=True)
