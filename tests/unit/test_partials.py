@@ -103,7 +103,7 @@ def test_an_internal_error_of_duckdb_does_not_outlive_the_pass(tmp_path: Path) -
 
 
 def test_views_without_facts_have_empty_partials() -> None:
-    views = registry.load()
+    views = registry.views()
     found = compute({}, views.all)
     assert set(found.partials) == {view.column for view in views}
     assert all(table.num_rows == 0 for table in found.partials.values())

@@ -146,7 +146,7 @@ def test_the_bucket_is_a_key_whose_day_is_the_day_of_the_event(tmp_path: Path, b
 
 
 def test_every_view_of_the_project_loads_and_is_short() -> None:
-    views = registry.load()
+    views = registry.views()
     assert len(views) >= 12
     for view in views:
         lines = (registry.FOLDER / f"{view.id}.py").read_text().splitlines()
