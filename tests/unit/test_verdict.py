@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -79,6 +80,15 @@ def test_facts_and_their_ids_come_back_from_the_files_of_a_pass(tmp_path, monkey
         read = pa.concat_tables(found[event_type] for found in portions if event_type in found)
         assert read.equals(written)
     assert scratch.ids([file]).equals(pa.concat_tables(ids_of(facts) for facts in decoded))
+
+
+def test_what_a_crash_left_between_the_halves_goes_at_the_next_start(platform_home):
+    scratch.clear()  # nothing is there yet
+    with ScratchWriter(scratch.root()) as writer:
+        writer.add(decode(records(1), contracts.load()).facts)
+        [file] = writer.written()
+    scratch.clear()
+    assert not Path(file.address.removeprefix("file://")).exists()
 
 
 def records(lsn):
