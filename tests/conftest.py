@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.platform import Platform, running
 
@@ -12,17 +14,25 @@ settings.register_profile("tidemark", deadline=None, print_blob=True)
 settings.load_profile("tidemark")
 
 
-SHARED = ("platform", "spark")
+WITH_ONE_OF_THEIR_OWN = ("tests/e2e", "tests/spark")
+"""Folders whose tests share the platform, or the Spark session."""
+READS_THE_TREE = "tests/unit/test_dbt.py::test_the_committed_sources"
+"""An end-to-end test adds a view to the tree for a while, and its source."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two processes share the tests: whoever has the platform, or the Spark session, has all tests that need it."""
-    for item in items:
-        needed = [name for name in SHARED if name in getattr(item, "fixturenames", ())]
-        group = needed[0] if needed else item.nodeid.partition("::")[0]
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(group))
+class ByWhatTheyShare(LoadScopeScheduling):
+    """Two processes run the tests (`-n 2`): each folder of the above in one of them, and each other file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(READS_THE_TREE):
+            return WITH_ONE_OF_THEIR_OWN[0]
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in WITH_ONE_OF_THEIR_OWN if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByWhatTheyShare:
+    """xdist asks for it."""
+    return ByWhatTheyShare(config, log)
 
 
 @pytest.fixture(scope="session")

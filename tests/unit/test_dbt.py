@@ -26,7 +26,6 @@ def tables(text: str) -> dict[str, dict[str, Any]]:
     return {table["name"]: table for table in source["tables"]}
 
 
-@pytest.mark.xdist_group("platform")  # an end-to-end test adds a view for a while, and its source
 def test_the_committed_sources_are_those_of_the_views() -> None:
     assert dbt_sources.is_current(registry.views()), "run `tidemark dbt sources` and commit dbt/models/sources.yml"
 
