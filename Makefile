@@ -36,7 +36,7 @@ check: setup ## Lint, format and types
 	@$(BIN)/mypy
 
 test: check ## Everything but faults and benchmarks; needs no running platform
-	@$(BIN)/pytest -n 2 -m "not fault and not bench" --cov=spark_jobs --cov-report=term --cov-fail-under=85
+	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench" --cov=spark_jobs --cov-report=term --cov-fail-under=85
 	@.venv-airflow/bin/pytest -c tests/dags/pytest.ini tests/dags
 
 test-unit: setup ## The tests that need neither Java nor Airflow
