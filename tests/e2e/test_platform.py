@@ -15,11 +15,11 @@ LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
 def test_every_door_is_on_loopback(platform: Platform) -> None:
+    ours = {process.pid for process in platform.processes()}
     doors = [
-        (process.name(), door.laddr.ip, door.laddr.port)
-        for process in platform.processes()
-        for door in process.net_connections("inet")
-        if door.status == psutil.CONN_LISTEN
+        (door.pid, door.laddr.ip, door.laddr.port)
+        for door in psutil.net_connections("inet")
+        if door.pid in ours and door.status == psutil.CONN_LISTEN
     ]
     assert {port for _, _, port in doors} >= {getattr(platform.settings, name) for name in PORTS}
     assert [door for door in doors if door[1] not in LOOPBACK] == []
