@@ -7,6 +7,7 @@ the same step over records of many lsns.
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,12 +32,20 @@ class Outcome:
 
     def counts(self, lsn: int) -> dict[str, int]:
         """Facts, rejects and duplicates of a micro-batch."""
-        facts, duplicates = (_of(lsn, ids) for ids in (self.verdict.kept, self.verdict.duplicates))
-        return {"facts": facts, "rejects": self.rejects.get(lsn, 0), "duplicates": duplicates}
+        found = {"facts": self._facts, "rejects": self.rejects, "duplicates": self._duplicates}
+        return {name: counted.get(lsn, 0) for name, counted in found.items()}
+
+    @cached_property
+    def _facts(self) -> dict[int, int]:
+        return _per_lsn(self.verdict.kept)
+
+    @cached_property
+    def _duplicates(self) -> dict[int, int]:
+        return _per_lsn(self.verdict.duplicates)
 
 
-def _of(lsn: int, rows: pa.Table) -> int:
-    return pc.sum(pc.equal(rows["lsn"], lsn)).as_py() or 0
+def _per_lsn(rows: pa.Table) -> dict[int, int]:
+    return {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["lsn"]).to_pylist()}
 
 
 def write_new(
@@ -76,8 +85,7 @@ def _without_failures(
 
 def outcome_of(verdict: Verdict, rejects: Sequence[pa.Table], failed: dict[str, str]) -> Outcome:
     """`rejects`: control rows."""
-    counted = pc.value_counts(pa.concat_tables(rejects)["lsn"])
-    return Outcome(verdict, {entry["values"]: entry["counts"] for entry in counted.to_pylist()}, failed)
+    return Outcome(verdict, _per_lsn(pa.concat_tables(rejects)), failed)
 
 
 def batch_rows(
