@@ -22,7 +22,7 @@ from kafka.producer.producer_batch import ProducerBatch
 from kafka.record.memory_records import MemoryRecordsBuilder
 from kafka.structs import TopicPartition
 
-from spark_jobs.feed import batches
+from spark_jobs.feed import batches, topics
 from spark_jobs.feed.block import Block
 from spark_jobs.settings import settings
 
@@ -30,7 +30,7 @@ MAX_BATCH_BYTES = 512 * 1024  # Kafka takes 1 MB by default; a batch that it ref
 MAX_UNACKNOWLEDGED_BYTES = 32 * 1024 * 1024
 DELIVERY_SECONDS = 120.0
 MARGIN_SECONDS = 30.0
-TOPIC_SECONDS = 15  # until a topic that Kafka does not know is an error
+TOPIC_SECONDS = 15  # until somebody asks why a topic's partitions are not known
 
 
 class SendError(RuntimeError):
@@ -87,16 +87,25 @@ class Producer:
 
     def send(self, block: Block) -> None:
         """Queue a block; waits while much is unacknowledged. Raises SendError, also for an earlier block."""
-        try:
-            count = len(self._client.partitions_for(block.topic))
-        except KafkaError as error:
-            raise SendError(f"topic {block.topic}: {error!r}; `tidemark topics create` makes the topics") from error
+        count = self._partitions(block.topic)
         chosen = batches.partitions(block.keys, block.values, count)
         for partition in range(count):
             rows: list[int] = np.flatnonzero(chosen == partition).tolist()
             for part, size in _parts(block.take(rows)):
                 self._queue(part, partition, size)
         self._wait_until(MAX_UNACKNOWLEDGED_BYTES, DELIVERY_SECONDS + MARGIN_SECONDS)
+
+    def _partitions(self, topic: str) -> int:
+        """How many the topic has. Waits for a broker that is away, as a delivery does, not for a missing topic."""
+        until = time.monotonic() + DELIVERY_SECONDS
+        while True:
+            try:
+                return len(self._client.partitions_for(topic))
+            except KafkaError as error:
+                if topics.is_there(topic) is False:
+                    raise SendError(f"there is no topic {topic}; `tidemark topics create` makes the topics") from error
+                if time.monotonic() > until:
+                    raise SendError(f"topic {topic}: {error!r}") from error
 
     def flush(self, seconds: float = DELIVERY_SECONDS + MARGIN_SECONDS) -> None:
         """Wait until everything is acknowledged and handed to `on_sent`. Raises SendError."""

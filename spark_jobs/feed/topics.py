@@ -34,6 +34,20 @@ def wanted(contracts: Contracts) -> dict[str, dict[str, Any]]:
     }
 
 
+def is_there(topic: str) -> bool | None:
+    """Whether Kafka has the topic; None where Kafka cannot be asked."""
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
+    except KafkaError:
+        return None
+    try:
+        return topic in admin.list_topics()
+    except KafkaError:
+        return None
+    finally:
+        admin.close()
+
+
 def create(contracts: Contracts) -> list[str]:
     """Create what is missing, wait until it has leaders; the names of the new topics. Raises TopicsError."""
     try:

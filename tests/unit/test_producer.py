@@ -9,9 +9,11 @@ import pytest
 from fake_kafka import Kafka
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.errors import KafkaTimeoutError
 
 from spark_jobs.feed import ledger as producer_ledger
 from spark_jobs.feed import producer as producing
+from spark_jobs.feed import topics
 from spark_jobs.feed.block import Block, facts
 from spark_jobs.feed.ledger import Ledger
 from spark_jobs.feed.producer import Producer, SendError
@@ -51,6 +53,33 @@ def test_records_of_one_key_keep_their_order():
         for key in {record[0] for record in log}:
             values = [int(value) for k, value, _ in log if k == key]
             assert values == sorted(values)
+
+
+class Away(Kafka):
+    """A broker that does not tell a topic's partitions for a while."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.times = times
+
+    def partitions_for(self, topic):
+        self.times -= 1
+        if self.times >= 0:
+            raise KafkaTimeoutError("no metadata")
+        return super().partitions_for(topic)
+
+
+def test_a_broker_that_is_away_is_waited_for_and_a_missing_topic_is_not(monkeypatch):
+    monkeypatch.setattr(topics, "is_there", lambda topic: None)
+    with Producer(lambda sent: None, client=Away(3)) as producer:
+        producer.send(block([(b"k", b"v")]))
+    assert producer.records == 1
+    monkeypatch.setattr(producing, "DELIVERY_SECONDS", -1)
+    with pytest.raises(SendError, match="topic t: KafkaTimeoutError"):
+        Producer(lambda sent: None, client=Away(3)).send(block([(b"k", b"v")]))
+    monkeypatch.setattr(topics, "is_there", lambda topic: False)
+    with pytest.raises(SendError, match="there is no topic t; `tidemark topics create`"):
+        Producer(lambda sent: None, client=Away(1)).send(block([(b"k", b"v")]))
 
 
 def test_batches_stay_below_the_limit_except_for_a_record_that_is_larger_itself(monkeypatch):
