@@ -1,11 +1,15 @@
 """SQL of an Aggregate, for DuckDB and Spark alike.
 
-facts --partials--> keys and partial columns --merged--> one row per key --final--> the answer.
+facts --partials--> keys and partial columns --merged--> one row per key --final--> the answer (`answered` per stored
+key, widened to windows, with derived columns, ranked, joined with lookups).
 Facts that fail an expression are left out of the partials and listed by `rejects`.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
+from spark_jobs.bound_measure import BoundMeasure
+from spark_jobs.declaration import Top
 from spark_jobs.dialect import (
     Dialect,
     exploded,
@@ -18,7 +22,7 @@ from spark_jobs.dialect import (
     rendered,
     type_of,
 )
-from spark_jobs.view import ENVELOPE, AggregateView, BoundMeasure
+from spark_jobs.view import ENVELOPE, RANK, AggregateView
 
 COORDINATES = ("lsn", "topic", "partition", "offset")
 
@@ -133,37 +137,74 @@ def rejects(view: AggregateView, dialect: Dialect, facts: str) -> str | None:
     return f"SELECT {columns}, min(field) AS field FROM ({inner}) WHERE field IS NOT NULL GROUP BY {columns}"
 
 
-def merged(view: AggregateView, dialect: Dialect, relation: str) -> str:
-    """Partials of `relation`, one row per key; the same columns in and out."""
-    keys = listed([*view.keys, *view.distinct_keys], dialect)
+def merged(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
+    """Partials of `relation`, one row per key (or per `by`, in the place of the view's keys); the same columns out."""
+    keys = listed([*(view.keys if by is None else by), *view.distinct_keys], dialect)
     parts = [f"{filled(part.merge, dialect)} AS {quote(part.column, dialect)}" for part in view.parts]
     return f"SELECT {', '.join([keys, *parts])} FROM {relation} GROUP BY {keys}"
 
 
-def final(view: AggregateView, dialect: Dialect, relation: str, lookups: Mapping[str, str] | None = None) -> str:
-    """The answer over merged partials. `lookups`: column -> relation of the looked-up view's answer."""
+def final(
+    view: AggregateView,
+    dialect: Dialect,
+    relation: str,
+    lookups: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> str:
+    """The answer over merged partials.
+
+    lookups: column -> relation of the looked-up view's answer. now: of a trailing window; None for the engine's clock.
+    """
     d = dialect
-    alive = " WHERE NOT coalesce(event__deleted, false)" if view.tombstone else ""
-    answers = ", ".join(f"{_answer(measure, d)} AS {quote(measure.name, d)}" for measure in view.measures)
-    answered = f"SELECT {listed(view.keys, d)}, {answers} FROM {_counted(view, d, relation)}{alive}"
+    if view.window:
+        windows = f"({view.window.rows(d, relation, now)})"
+        relation = f"({merged(view, d, windows, view.served_keys)})"
+    found = _derived(view, d, answered(view, d, relation, view.served_keys))
+    if view.top:
+        found = _ranked(view, view.top, d, found)
     for name, lookup in view.lookups.items():
         other = (lookups or {})[name]
-        answered = (
-            f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({answered}) a LEFT JOIN "
+        found = (
+            f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({found}) a LEFT JOIN "
             f"{other} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
         )
-    return answered
+    return found
+
+
+def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
+    """Keys (or `by`) and measures over merged partials; of changelogs the rows that are not deleted."""
+    d, keys = dialect, list(view.keys if by is None else by)
+    alive = " WHERE NOT coalesce(event__deleted, false)" if view.tombstone else ""
+    answers = ", ".join(f"{_answer(measure, d)} AS {quote(measure.name, d)}" for measure in view.measures)
+    return f"SELECT {listed(keys, d)}, {answers} FROM {_counted(view, d, relation, keys)}{alive}"
+
+
+def _derived(view: AggregateView, d: Dialect, answer: str) -> str:
+    """The answer with its derived columns; of it the rows that are wanted."""
+    if view.derived:
+        made = ", ".join(f"{rendered(one, d)} AS {quote(name, d)}" for name, one in view.derived.items())
+        answer = f"SELECT *, {made} FROM ({answer})"
+    return f"SELECT * FROM ({answer}) WHERE {rendered(view.having, d)}" if view.having else answer
+
+
+def _ranked(view: AggregateView, top: Top, d: Dialect, answer: str) -> str:
+    """The first rows, with their rank; the keys make the order total."""
+    ties = ", ".join(f"{quote(key, d)} ASC NULLS FIRST" for key in view.served_keys)
+    order = f"ORDER BY {quote(top.by, d)} DESC NULLS LAST, {ties}"
+    per = f"PARTITION BY {listed(top.per, d)} " if top.per else ""
+    ranked = f"SELECT *, CAST(row_number() OVER ({per}{order}) AS BIGINT) AS {RANK} FROM ({answer})"
+    return f"SELECT * FROM ({ranked}) WHERE {RANK} <= {top.k:d}"
 
 
 def _answer(measure: BoundMeasure, d: Dialect) -> str:
     return filled(measure.measure.final(measure.name, measure.kind), d)
 
 
-def _counted(view: AggregateView, d: Dialect, relation: str) -> str:
+def _counted(view: AggregateView, d: Dialect, relation: str, by: Iterable[str]) -> str:
     """Exact distinct counts: their values leave the key and are counted."""
     if not view.distinct_keys:
         return relation
-    keys = listed(view.keys, d)
+    keys = listed(by, d)
     parts = [f"{filled(part.merge, d)} AS {quote(part.column, d)}" for part in view.parts]
     counts = [f"count(DISTINCT {quote(c, d)}) AS {quote(m.name, d)}" for c, m in view.distinct_keys.items()]
     return f"(SELECT {', '.join([keys, *parts, *counts])} FROM {relation} GROUP BY {keys})"

@@ -7,10 +7,12 @@ Everything here is checked once, when views are loaded; the SQL modules may rely
 import re
 from collections.abc import Mapping
 
-from spark_jobs.declaration import Aggregate, Row, Sequence
+from spark_jobs.bound_measure import BoundMeasure
+from spark_jobs.declaration import Aggregate, Row, Sequence, Window
 from spark_jobs.expressions import Expression, ExpressionError, Kind, parse
 from spark_jobs.measures import Last, Measure, MeasureError
-from spark_jobs.view import ENVELOPE, AggregateView, BoundMeasure, BoundRow, SequenceView, Shapes, types_of
+from spark_jobs.view import ENVELOPE, RANK, AggregateView, BoundRow, SequenceView, Shapes, types_of
+from spark_jobs.windows import END, PANE, START, BoundWindow
 
 NAME = re.compile(r"[a-z](_?[a-z0-9])*")
 RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
@@ -31,7 +33,7 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     """
     types = types_of(declared)
     fields = _fields(types, shapes)
-    for column in (*declared.by, *declared.measures, *declared.each, *declared.lookups):
+    for column in (*declared.by, *declared.measures, *declared.each, *declared.derived, *declared.lookups):
         _check_name(column)
     if not declared.by or not declared.measures:
         raise ViewError(
@@ -41,17 +43,34 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     each = {column: _element(text, fields, f"{file}, each {column}") for column, text in declared.each.items()}
     fields = {**fields, **dict.fromkeys(each, "STRING")}
     measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
-    return AggregateView(
+    by = dict(declared.by)
+    is_changelog = all(shapes[one].compacted for one in types)
+    if declared.window:
+        if is_changelog:
+            raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
+        by[PANE] = f"window_start('{declared.window.every}', occurred_at)"
+    window = _window(declared.window) if declared.window else None
+    keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in by.items()}
+    answer = {name: key.kind for name, key in keys.items() if name != PANE} | (window.columns if window else {})
+    answer |= {measure.name: measure.answer_kind for measure in measures}
+    derived = {name: parse(text, answer, f"{file}, derived {name}") for name, text in declared.derived.items()}
+    answer |= {name: one.kind for name, one in derived.items()}
+    view = AggregateView(
         name=name,
         version=declared.version,
         declaration=declared,
         shapes={one: shapes[one] for one in types},
-        keys={key: _key(text, fields, f"{file}, key {key}") for key, text in declared.by.items()},
+        keys=keys,
+        window=window,
         where=_condition(declared.where, fields, f"{file}, where"),
         each=each,
         measures=measures,
-        tombstone=_tombstone(measures, fields, file) if all(shapes[one].compacted for one in types) else None,
+        derived=derived,
+        having=_condition(declared.having, answer, f"{file}, having"),
+        tombstone=_tombstone(measures, fields, file) if is_changelog else None,
     )
+    _check_top(view)
+    return view
 
 
 def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind], file: str) -> BoundMeasure | None:
@@ -112,21 +131,33 @@ def _row(kind: str, row: Row, shapes: Shapes, file: str, declared: Sequence) -> 
         raise ViewError(f"row {kind} has a ts of kind {ts.kind}", "use a TIMESTAMP, such as occurred_at")
     columns = {column: parse(text, fields, f"{where}, column {column}") for column, text in row.columns.items()}
     condition = _condition(row.where, fields, f"{where}, where")
-    return BoundRow(kind, row, shapes[row.of], key, ts, condition, columns, _microseconds(row.reach, kind))
+    reach = _microseconds(row.reach, f"row {kind} has the reach") if row.reach is not None else None
+    return BoundRow(kind, row, shapes[row.of], key, ts, condition, columns, reach)
 
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_DAY = 86_400 * 1_000_000
+_MOST_PANES = 1_440
 
 
-def _microseconds(reach: str | None, kind: str) -> int | None:
-    if reach is None:
-        return None
-    found = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", reach)
+def _microseconds(duration: str, what: str) -> int:
+    found = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", duration)
     if not found:
-        raise ViewError(
-            f"row {kind} has the reach {reach!r}", 'write it as "30 minutes" (seconds, minutes, hours, days)'
-        )
+        raise ViewError(f"{what} {duration!r}", 'write it as "30 minutes" (seconds, minutes, hours, days)')
     return int(found[1]) * _UNITS[found[2]] * 1_000_000
+
+
+def _window(declared: Window) -> BoundWindow:
+    size = _microseconds(declared.size, "the window has the size")
+    every = _microseconds(declared.every, "the window has panes of")
+    if not every or _DAY % every or size % every or not size // every:
+        raise ViewError(
+            f"a window of {declared.size} every {declared.every}",
+            "its size is a multiple of `every`, and a day is one as well: size='10 minutes', every='1 minute'",
+        )
+    if size // every > _MOST_PANES:
+        raise ViewError(f"a window of {size // every:,} panes", f"at most {_MOST_PANES:,}: choose a longer `every`")
+    return BoundWindow(declared, size, every)
 
 
 def _fields(types: tuple[str, ...], shapes: Shapes) -> dict[str, Kind]:
@@ -151,11 +182,23 @@ def _check_name(name: str) -> None:
 
 
 def _refuse_clashes(declared: Aggregate) -> None:
-    seen: set[str] = set()
-    for column in (*declared.by, *declared.measures, *declared.lookups):
+    seen = {PANE, START, END} if declared.window else set()
+    seen |= {RANK} if declared.top else set()
+    for column in (*declared.by, *declared.measures, *declared.derived, *declared.lookups):
         if column in seen:
             raise ViewError(f"two columns are named {column}", "rename one of them")
         seen.add(column)
+
+
+def _check_top(view: AggregateView) -> None:
+    if view.top is None:
+        return
+    if view.top.k < 1:
+        raise ViewError(f"the top {view.top.k} rows", "serve at least one row: Top(k=10, ...)")
+    if view.top.by not in {*(measure.name for measure in view.measures), *view.derived}:
+        raise ViewError(f"rows are ranked by {view.top.by}", "name one of the measures or derived columns")
+    if unknown := [name for name in view.top.per if name not in view.served_keys]:
+        raise ViewError(f"there are ranks per {', '.join(unknown)}", f"the keys are {', '.join(view.served_keys)}")
 
 
 def _key(text: str, fields: Mapping[str, Kind], where: str) -> Expression:

@@ -119,8 +119,10 @@ def check_lookups(view: View, by_name: Mapping[str, View]) -> None:
         return
     for column, lookup in view.lookups.items():
         other = by_name.get(lookup.view)
-        if not isinstance(other, AggregateView) or len(other.keys) != 1 or other.lookups:
-            raise ViewError(f"lookup {column} reads {lookup.view}", "name an Aggregate with one key and no lookups")
+        if not isinstance(other, AggregateView) or len(other.keys) != 1 or other.lookups or other.top:
+            raise ViewError(
+                f"lookup {column} reads {lookup.view}", "name an Aggregate with one key and neither lookups nor top"
+            )
         if lookup.column not in {measure.name for measure in other.measures}:
             raise ViewError(f"{lookup.view} has no measure {lookup.column}", "name one of its measures")
         key = view.keys.get(lookup.key)

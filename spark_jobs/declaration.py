@@ -24,6 +24,47 @@ class Lookup:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hopping:
+    """Overlapping windows: one of `size` begins at each multiple of `every`, counted from 1970-01-01 (UTC).
+
+    Both are durations such as "10 minutes"; size is a multiple of `every`, and a day is one as well. Served as
+    window_start (included) and window_end (not included).
+    """
+
+    size: str
+    every: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trailing:
+    """One window, the last `size` before the question is asked; of a pin: before its moment.
+
+    It moves on by panes of `every`: the current one and those before it, `size` in all, so the answer covers `size` or
+    up to `every` less. Events of later panes wait for their time.
+    """
+
+    size: str
+    every: str
+
+
+Window = Hopping | Trailing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Top:
+    """Only the first `k` rows by a measure or derived column, the greatest first; equal ones by the keys.
+
+    `rank` counts them from 1.
+
+    per: keys (or window_start) of which each combination has a list of its own.
+    """
+
+    k: int
+    by: str
+    per: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """Keys and mergeable measures over one or several event types.
 
@@ -31,6 +72,10 @@ class Aggregate:
     by: key column -> expression. measures: column -> Measure. where: which facts count.
     each: column -> expression of kind ARRAY<STRING>; a fact counts once per element, as that column.
     lookups: column -> Lookup, joined at serving, so that a changed name shows at once.
+    window: Hopping or Trailing; panes of its `every` are stored, and widened when served. For windows that do not
+    overlap a key is enough: `date_trunc('HOUR', occurred_at)`, or `window_start('10 minutes', occurred_at)`.
+    derived: column -> expression over the answer's keys and measures; NULL where it fails. having: which rows of the
+    answer are served. top: how many of them, and which.
     """
 
     of: str | tuple[str, ...]
@@ -39,6 +84,10 @@ class Aggregate:
     where: str | None = None
     each: Mapping[str, str] = field(default_factory=dict)
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    window: Window | None = None
+    derived: Mapping[str, str] = field(default_factory=dict)
+    having: str | None = None
+    top: Top | None = None
     version: int = 1
     owner: str
     description: str

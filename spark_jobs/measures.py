@@ -51,6 +51,7 @@ class Measure:
     joins_key: ClassVar[bool] = False  # the value becomes a key of the partial (exact distinct counts)
     order: ClassVar[Literal["first", "last"] | None] = None
     limit: ClassVar[int | None] = None  # integers beyond +-limit make the fact a reject of the view
+    answers: ClassVar[Kind | None] = "BIGINT"  # the kind that is served; None: that of the value
 
     def parts(self, name: str, kind: Kind | None) -> list[Part]:
         raise NotImplementedError
@@ -116,6 +117,8 @@ class Count(Measure):
 class Sum(Measure):
     """Exact sum; of BIGINTs served as BIGINT, and as NULL where it does not fit one."""
 
+    answers: ClassVar[Kind | None] = None
+
     def parts(self, name: str, kind: Kind | None) -> list[Part]:
         return [_sum_part(name, _number(kind, self), "{x}")]
 
@@ -127,6 +130,8 @@ class Sum(Measure):
 class Min(Measure):
     """Least value; nulls are left out."""
 
+    answers: ClassVar[Kind | None] = None
+
     def parts(self, name: str, kind: Kind | None) -> list[Part]:
         return [_part(name, _needs_value(kind, self), "min({x}){f}", f"min([{name}])")]
 
@@ -135,6 +140,8 @@ class Min(Measure):
 class Max(Measure):
     """Greatest value; nulls are left out."""
 
+    answers: ClassVar[Kind | None] = None
+
     def parts(self, name: str, kind: Kind | None) -> list[Part]:
         return [_part(name, _needs_value(kind, self), "max({x}){f}", f"max([{name}])")]
 
@@ -142,6 +149,8 @@ class Max(Measure):
 @dataclass(frozen=True)
 class Mean(Measure):
     """Arithmetic mean of the values that are not null, a DOUBLE; stored as exact sum and count."""
+
+    answers: ClassVar[Kind | None] = "DOUBLE"
 
     def parts(self, name: str, kind: Kind | None) -> list[Part]:
         return [_sum_part(f"{name}__sum", _number(kind, self), "{x}"), _count_part(f"{name}__count", "{x}")]
@@ -154,6 +163,7 @@ class Mean(Measure):
 class Variance(Measure):
     """Sample variance, a DOUBLE; NULL for fewer than two values. Integers up to 10^12 in size are summed exactly."""
 
+    answers: ClassVar[Kind | None] = "DOUBLE"
     limit: ClassVar[int | None] = variance.LIMIT
 
     def parts(self, name: str, kind: Kind | None) -> list[Part]:
@@ -184,6 +194,7 @@ class Last(Measure):
     Over a compacted topic the row of a key disappears when its last fact is a tombstone.
     """
 
+    answers: ClassVar[Kind | None] = None
     order: ClassVar[Literal["first", "last"] | None] = "last"
 
     def parts(self, name: str, kind: Kind | None) -> list[Part]:

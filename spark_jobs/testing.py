@@ -2,7 +2,7 @@
 
 events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
 `events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
-rows). Fields that are left out come from the contract's first example.
+rows; of a trailing window `{now: .., rows: ..}`). Fields that are left out come from the contract's first example.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +23,7 @@ from spark_jobs.sketches import add_sketches, sketched
 from spark_jobs.view import AggregateView, SequenceView, View
 
 D = Dialect.DUCKDB
+INSTANT = pa.timestamp("us", "UTC")
 Facts = Mapping[str, pa.Table]
 Batches = Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]
 Answer = list[dict[str, Any]]
@@ -36,15 +37,19 @@ class Case:
     name: str
     batches: Batches
     expected: Answer
+    now: datetime | None = None
 
 
 def cases(folder: Path) -> list[Case]:
     """Every case under `folder`, as <view>/<case>."""
-    found = sorted(folder.glob("*/*/events.yaml"))
-    return [
-        Case(path.parent.parent.name, path.parent.name, _yaml(path), _yaml(path.with_name("expect.yaml")) or [])
-        for path in found
-    ]
+    return [_case(path) for path in sorted(folder.glob("*/*/events.yaml"))]
+
+
+def _case(path: Path) -> Case:
+    expected, now = _yaml(path.with_name("expect.yaml")) or [], None
+    if isinstance(expected, dict):
+        expected, now = expected["rows"], _value(expected["now"], INSTANT)
+    return Case(path.parent.parent.name, path.parent.name, _yaml(path), expected, now)
 
 
 def _yaml(path: Path) -> Any:
@@ -97,10 +102,13 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def answer(view: View, views: Views, built: Facts, new: Facts) -> Answer:
-    """What the view serves where the batch layer has built `built` and the speed layer computed `new`; sorted."""
+def answer(view: View, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
+    """What the view serves where the batch layer has built `built` and the speed layer computed `new`; sorted.
+
+    now: the moment of the question, for trailing windows.
+    """
     with connect() as connection:
-        rows = connection.sql(_answer(connection, view, views, built, new)).to_arrow_table().to_pylist()
+        rows = connection.sql(_answer(connection, view, views, built, new, now)).to_arrow_table().to_pylist()
     return in_order(rows)
 
 
@@ -108,7 +116,9 @@ def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
     return sorted(rows, key=lambda row: [(value is not None, str(value)) for value in row.values()])
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, view: View, views: Views, built: Facts, new: Facts) -> str:
+def _answer(
+    connection: duckdb.DuckDBPyConnection, view: View, views: Views, built: Facts, new: Facts, now: datetime | None
+) -> str:
     passed = compute(new, [view])
     if passed.failed:
         raise AssertionError(passed.failed)
@@ -123,15 +133,14 @@ def _answer(connection: duckdb.DuckDBPyConnection, view: View, views: Views, bui
     for column, lookup in view.lookups.items():
         other = views.by_name[lookup.view]
         assert isinstance(other, AggregateView)
-        inner = _answer(connection, other, views, built, new)
+        inner = _answer(connection, other, views, built, new, now)
         key, found = listed(other.keys, D), quote(lookup.column, D)
         lookups[column] = f"(SELECT {key} AS looked_up, {found} AS found FROM ({inner}))"
-    return _aggregate(connection, view, facts_of, lookups)
+    return aggregates.final(view, D, _aggregate(connection, view, facts_of), lookups, now)
 
 
-def _aggregate(
-    connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str], lookups: Mapping[str, str]
-) -> str:
+def _aggregate(connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str]) -> str:
+    """The merged partials."""
     columns = listed(view.partial_schema.names, D)
     union = f"SELECT {columns} FROM fresh_{view.id}"
     if facts_of:
@@ -139,7 +148,7 @@ def _aggregate(
         made = sketched(made, [part.column for part in view.parts if part.finish == "hll"])
         connection.register(f"batch_{view.id}", made.cast(view.partial_schema))
         union += f" UNION ALL SELECT {columns} FROM batch_{view.id}"
-    return aggregates.final(view, D, f"({aggregates.merged(view, D, f'({union})')})", lookups)
+    return f"({aggregates.merged(view, D, f'({union})')})"
 
 
 def _sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView, facts_of: Mapping[str, str]) -> str:

@@ -5,29 +5,35 @@ declaration.py (what the author wrote) + event types -> binding.py -> AggregateV
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
-from spark_jobs.declaration import Aggregate, Lookup, Row, Sequence
-from spark_jobs.dialect import Sql
+from spark_jobs.bound_measure import BoundMeasure
+from spark_jobs.declaration import Aggregate, Hopping, Lookup, Row, Sequence, Top, Trailing
 from spark_jobs.expressions import Expression, Kind, arrow_of
-from spark_jobs.measures import Measure, Part
+from spark_jobs.measures import Part
 from spark_jobs.shapes import ENVELOPE, EventShape, Shapes
+from spark_jobs.windows import PANE, BoundWindow
 
 __all__ = [
     "ENVELOPE",
+    "RANK",
     "Aggregate",
     "AggregateView",
     "EventShape",
+    "Hopping",
     "Lookup",
     "Row",
     "Sequence",
     "SequenceView",
     "Shapes",
+    "Top",
+    "Trailing",
     "View",
 ]
+RANK = "rank"
 
 # Keys of which to_date(key) is the day of occurred_at for every fact: batch.<view> is partitioned by that day.
 _OF_ITS_DAY = re.compile(
@@ -54,41 +60,6 @@ class Identity:
         return f"{self.name}_v{self.version}"
 
 
-@dataclass(frozen=True)
-class BoundMeasure:
-    """A measure in its view; `value` is null for a plain count."""
-
-    name: str
-    measure: Measure
-    value: Expression | None
-    condition: Expression | None
-
-    @property
-    def kind(self) -> Kind | None:
-        return self.value.kind if self.value else None
-
-    @property
-    def input(self) -> str:
-        """Column of the projected facts that holds the measured value."""
-        return f"i__{self.name}"
-
-    @property
-    def filter(self) -> str:
-        return f"w__{self.name}"
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        clause = f" FILTER (WHERE {self.filter})" if self.condition else ""
-        found = self.measure.parts(self.name, self.kind)
-        return [replace(part, make=_placed(part.make, self.input, clause)) for part in found]
-
-
-def _placed(make: Sql, value: str, clause: str) -> Sql:
-    if isinstance(make, str):
-        return make.format(x=value, f=clause)
-    return {dialect: text.format(x=value, f=clause) for dialect, text in make.items()}
-
-
 def types_of(declaration: Aggregate) -> tuple[str, ...]:
     of = declaration.of
     return (of,) if isinstance(of, str) else of
@@ -98,10 +69,13 @@ def types_of(declaration: Aggregate) -> tuple[str, ...]:
 class AggregateView(Identity):
     declaration: Aggregate
     shapes: Shapes  # of its event types only
-    keys: Mapping[str, Expression]
+    keys: Mapping[str, Expression]  # as stored: with the pane of a window
+    window: BoundWindow | None
     where: Expression | None
     each: Mapping[str, Expression]
     measures: tuple[BoundMeasure, ...]
+    derived: Mapping[str, Expression]
+    having: Expression | None
     tombstone: BoundMeasure | None  # over changelogs: whether the last fact of the key removed it
 
     @property
@@ -115,6 +89,18 @@ class AggregateView(Identity):
     @property
     def lookups(self) -> Mapping[str, Lookup]:
         return self.declaration.lookups
+
+    @property
+    def top(self) -> Top | None:
+        return self.declaration.top
+
+    @cached_property
+    def served_keys(self) -> Mapping[str, Kind]:
+        """What tells the answer's rows apart: the keys, with the columns of a window in the place of its pane."""
+        kinds = {name: key.kind for name, key in self.keys.items()}
+        if self.window is None:
+            return kinds
+        return {name: kind for name, kind in kinds.items() if name != PANE} | self.window.columns
 
     @property
     def event_types(self) -> tuple[str, ...]:
@@ -167,6 +153,8 @@ class AggregateView(Identity):
     @cached_property
     def bucket(self) -> str | None:
         """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
+        if self.window:
+            return PANE
         texts = {name: key.text.strip().lower() for name, key in self.keys.items()}
         return next((name for name, text in texts.items() if _OF_ITS_DAY.fullmatch(text)), None)
 

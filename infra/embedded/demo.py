@@ -40,6 +40,17 @@ QUESTIONS = {
     "Trades that the toy market made": "SELECT status, count(*) AS trades FROM trades GROUP BY status ORDER BY status",
     "Most frequent words": "SELECT word, occurrences FROM word_count ORDER BY occurrences DESC, word LIMIT 5",
     "Page-view sessions": "SELECT count(*) AS sessions, sum(pages) AS pages FROM sessions",
+    "The best-selling products of the last day": (
+        "SELECT day, rank, product_id, units FROM top_sellers WHERE rank <= 3 ORDER BY day DESC, rank LIMIT 3"
+    ),
+    "Products of which fewer than 100 pieces are left": "SELECT count(*) AS products FROM stock_low",
+    "The busiest ten minutes at a lift": (
+        "SELECT lift_id, window_start, rides FROM lift_rides_sliding ORDER BY rides DESC, lift_id, window_start LIMIT 3"
+    ),
+    "Users by plan": "SELECT plan, count(*) AS users FROM user_card GROUP BY plan ORDER BY plan",
+    "Who walked most in an hour": (
+        "SELECT person_id, hour, steps, max_heart_rate FROM vitals_by_person_hour ORDER BY steps DESC, 1, 2 LIMIT 3"
+    ),
 }
 
 

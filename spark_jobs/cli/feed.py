@@ -59,7 +59,7 @@ def generate(
     out_of_order_share: float,
     malformed_share: float,
 ) -> None:
-    """Play the town: a market, a shop, buses, people who write sentences.
+    """Play the town: a market, a shop and its users, buses, a ski resort, people with watches, people who write.
 
     The same options give the same records: keys, bytes, headers, order.
     """

@@ -62,7 +62,7 @@ def views(form: Format) -> None:
     rows: list[tuple[Any, ...]] = []
     for view in loaded():
         source = sources.get(view.id)
-        keys = ", ".join(view.keys) if isinstance(view, AggregateView) else view.key
+        keys = ", ".join(view.served_keys) if isinstance(view, AggregateView) else view.key
         built = source.batch_version if source else None
         rows.append((view.id, keys, built, source.cut if source else 0, view.owner, view.description))
     kinds = ("STRING", "STRING", "BIGINT", "BIGINT", "STRING", "STRING")

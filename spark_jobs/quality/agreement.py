@@ -5,20 +5,20 @@ A cause is evidence, not a guess: the keys of exactly those records that the lay
 with the view's own expressions. What no cause covers is `unexplained`, and stops the run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.dialect import Dialect, listed, quote, since_epoch
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
 from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, NOT_COVERED, Evidence
 from spark_jobs.registry import Views
-from spark_jobs.serving.merged import Merged, micros
+from spark_jobs.serving.merged import Merged
 from spark_jobs.serving.render import Source
-from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.view import RANK, AggregateView, SequenceView, View
 
 LATE = "late_beyond_horizon"
 D = Dialect.DUCKDB
@@ -62,21 +62,22 @@ def agree(
 
 def _one(view: View, built: Merged, spoken: Merged, evidence: Evidence) -> Agreement:
     shape = shape_of(view)
-    spoken.con.register("built", built.con.sql(built.answer(view, lookups=False)).to_arrow_table())
-    rows, differing = compare(spoken.con, "FROM built", spoken.answer(view, lookups=False), shape)
+    spoken.con.register("built", built.con.sql(built.own(view)).to_arrow_table())
+    rows, differing = compare(spoken.con, "FROM built", spoken.own(view), shape)
     if not differing:
         return Agreement(view.id, evidence.old_cut, evidence.new_cut, rows, 0, {})
-    attribute(spoken, view, shape, evidence)
+    attribute(spoken, view, shape, evidence, spoken.own)
     named = first(spoken.con, shape, ("batch", "speed"), where="cause IS NULL")
     counted = f"SELECT coalesce(cause, '{UNEXPLAINED}'), count(*) FROM differing GROUP BY 1 ORDER BY 1"
     causes = dict(spoken.con.execute(counted).fetchall())
     return Agreement(view.id, evidence.old_cut, evidence.new_cut, rows, differing, causes, tuple(named))
 
 
-def attribute(spoken: Merged, view: View, shape: Shape, evidence: Evidence) -> None:
+def attribute(spoken: Merged, view: View, shape: Shape, evidence: Evidence, answer: Callable[[View], str]) -> None:
     """Add `cause` to `differing`; null where there is none.
 
-    `spoken.con` has `differing` and the relation `built`, what the answer (without lookups) was compared with.
+    `spoken.con` has `differing` and the relation `built`, what `answer` (`spoken.own` or `spoken.answer`), without
+    lookups, was compared with. One record may move many rows of windows and ranks, so all of them are suspects.
     """
     con = spoken.con
     con.execute("ALTER TABLE differing ADD COLUMN cause VARCHAR")
@@ -84,20 +85,22 @@ def attribute(spoken: Merged, view: View, shape: Shape, evidence: Evidence) -> N
     for cause, keys in seen:
         _claim(con, view, shape, cause, keys)
     if seen:
-        _disown(spoken, view, shape, evidence, pa.concat_tables([keys for _, keys in seen]))
+        _disown(spoken, view, shape, evidence, pa.concat_tables([keys for _, keys in seen]), answer)
     for keys in evidence.keys(CORRECTED, view):
         _claim(con, view, shape, CORRECTED, keys)
     if isinstance(view, SequenceView):
         _claim_late(spoken, view, shape)
-    elif view.bucket:
+    elif view.bucket and not _is_reshaped(view, shape):
         _claim_days(con, view.bucket, [day for name in view.event_types for day in evidence.changed.get(name, ())])
 
 
-def _disown(spoken: Merged, view: View, shape: Shape, evidence: Evidence, seen: pa.Table) -> None:
+def _disown(
+    spoken: Merged, view: View, shape: Shape, evidence: Evidence, seen: pa.Table, answer: Callable[[View], str]
+) -> None:
     """Take the cause from rows that still differ when just the partials in question are made again: it is not it."""
     con = spoken.con
     con.execute("CREATE OR REPLACE TEMP TABLE claimed_rows AS FROM differing")
-    names = ["lsn", *_stored_keys(view, shape)]
+    names = ["lsn", *_stored_keys(view)]
     con.register("seen", seen.select(names))
     con.register("settled", evidence.settled(view, seen["lsn"]))
     same = " AND ".join(f"s.{quote(name, D)} IS NOT DISTINCT FROM e.{quote(name, D)}" for name in names)
@@ -107,21 +110,26 @@ def _disown(spoken: Merged, view: View, shape: Shape, evidence: Evidence, seen: 
         f"ON {same} UNION ALL SELECT s.* FROM settled s SEMI JOIN in_question e ON {same}"
     )
     spoken.replaced[view.id] = "remade"
-    compare(con, "FROM built", spoken.answer(view, lookups=False), shape)
+    compare(con, "FROM built", answer(view), shape)
     del spoken.replaced[view.id]
     still = " AND ".join(f"d.{quote(key, D)} IS NOT DISTINCT FROM claimed_rows.{quote(key, D)}" for key in shape.keys)
     con.execute(f"UPDATE claimed_rows SET cause = NULL WHERE EXISTS (SELECT 1 FROM differing d WHERE {still})")
     con.execute("CREATE OR REPLACE TEMP TABLE differing AS FROM claimed_rows")
 
 
-def _stored_keys(view: View, shape: Shape) -> list[str]:
-    return list(shape.keys) if isinstance(view, AggregateView) else ["key"]
+def _stored_keys(view: View) -> list[str]:
+    return list(view.keys) if isinstance(view, AggregateView) else ["key"]
+
+
+def _is_reshaped(view: View, shape: Shape) -> bool:
+    """Whether a row of the answer may stem from other keys than its own."""
+    return isinstance(view, AggregateView) and (RANK in shape.values or list(shape.keys) != list(view.keys))
 
 
 def _claim_late(spoken: Merged, view: SequenceView, shape: Shape) -> None:
     horizon = spoken.sources[view.id].horizon
     if horizon is not None:
-        late = f"SELECT DISTINCT key FROM ({spoken.speed(view)}) WHERE ts < {micros(horizon)}"
+        late = f"SELECT DISTINCT key FROM ({spoken.speed(view)}) WHERE ts < {since_epoch(horizon)}"
         _claim(spoken.con, view, shape, LATE, spoken.con.sql(late).to_arrow_table())
 
 
@@ -133,7 +141,11 @@ def _claim_days(con: duckdb.DuckDBPyConnection, bucket: str, days: Sequence[str]
 
 def _claim(con: duckdb.DuckDBPyConnection, view: View, shape: Shape, cause: str, keys: pa.Table) -> None:
     """Give the cause to the rows with one of the keys that have none yet."""
-    names = _stored_keys(view, shape)
+    if _is_reshaped(view, shape):
+        if keys.num_rows:
+            con.execute(f"UPDATE differing SET cause = '{cause}' WHERE cause IS NULL")
+        return
+    names = _stored_keys(view)
     con.register("claimed", keys.select(names))
     pairs = " AND ".join(
         f"c.{quote(theirs, D)} IS NOT DISTINCT FROM differing.{quote(ours, D)}"

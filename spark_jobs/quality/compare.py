@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from spark_jobs.dialect import Dialect, listed, quote
-from spark_jobs.view import AggregateView, View
+from spark_jobs.view import RANK, AggregateView, View
 
 D = Dialect.DUCKDB
 
@@ -32,15 +32,23 @@ class Shape:
         return [*self.keys, *self.values]
 
 
-def shape_of(view: View, *, lookups: bool = False, tolerance: float | None = None) -> Shape:
-    """The answer's shape. `tolerance`: for DOUBLE values without one, where two programs did the arithmetic."""
+def shape_of(view: View, *, served: bool = False, tolerance: float | None = None) -> Shape:
+    """The shape of `Merged.own`, or of what is `served`.
+
+    tolerance: for DOUBLE values without one, where two programs did the arithmetic.
+    """
     if not isinstance(view, AggregateView):
         doubles = [name for name, kind in view.results.items() if kind == "DOUBLE"]
         given = {} if tolerance is None else dict.fromkeys(doubles, tolerance)
         return Shape([view.key], list(view.results), given)
-    values = [measure.name for measure in view.measures] + (list(view.lookups) if lookups else [])
     stated = {one.name: one.measure.tolerance or tolerance for one in view.measures}
-    return Shape(list(view.keys), values, {name: limit for name, limit in stated.items() if limit is not None})
+    tolerances = {name: limit for name, limit in stated.items() if limit is not None}
+    if not served:
+        return Shape(list(view.keys), list(stated), tolerances)
+    values = [*stated, *view.derived, *([RANK] if view.top else []), *view.lookups]
+    if tolerance is not None:
+        tolerances |= {name: tolerance for name, one in view.derived.items() if one.kind == "DOUBLE"}
+    return Shape(list(view.served_keys), values, tolerances)
 
 
 def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape) -> tuple[int, int]:

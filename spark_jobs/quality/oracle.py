@@ -8,6 +8,7 @@ counts however late, and once however often it was sent.
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -18,13 +19,28 @@ APPROXIMATE = {("orders_by_hour", "buyers"): 5 * 1.04 / 4096**0.5}
 """Relative error to allow: five standard errors of a HyperLogLog sketch of 2^12 registers (Flajolet et al. 2007)."""
 
 EVENT_TYPES = (
-    "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted",
+    "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted", "stock_received",
+    "lift_ride_taken", "vitals_measured", "profile_changed", "settings_changed",
     "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed",
 )  # fmt: skip
 
 _NAMES = """
     SELECT carrier, name FROM airline_changed
     QUALIFY 1 = row_number() OVER (PARTITION BY carrier ORDER BY topic DESC, partition DESC, "offset" DESC)
+    AND deleted IS NOT TRUE
+"""
+
+_STOCK = """
+    SELECT product_id, CAST(sum(came) AS BIGINT) AS received, CAST(sum(went) AS BIGINT) AS ordered,
+           CAST(sum(came - went) AS BIGINT) AS on_hand
+    FROM (SELECT product_id, quantity AS came, 0 AS went FROM stock_received
+          UNION ALL SELECT product_id, 0, quantity FROM order_placed)
+    GROUP BY product_id
+"""
+
+_SETTINGS = """
+    SELECT user_id, plan, locale FROM settings_changed
+    QUALIFY 1 = row_number() OVER (PARTITION BY user_id ORDER BY topic DESC, partition DESC, "offset" DESC)
     AND deleted IS NOT TRUE
 """
 
@@ -41,6 +57,53 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
         SELECT colour, count(*) AS orders, count(*) FILTER (quantity >= 5) AS large_orders,
                CAST(sum(unit_price_cents) AS DOUBLE) / count(*) AS mean_unit_price_cents
         FROM order_placed GROUP BY ALL""",
+    "orders_last_8_minutes": """
+        SELECT store_id, count(*) AS orders, CAST(sum(quantity * unit_price_cents) AS BIGINT) AS revenue_cents
+        FROM order_placed
+        WHERE occurred_at >= time_bucket(INTERVAL 10 SECONDS, $now) - INTERVAL 470 SECONDS
+        AND occurred_at < time_bucket(INTERVAL 10 SECONDS, $now) + INTERVAL 10 SECONDS
+        GROUP BY ALL""",
+    "average_price_sliding": """
+        SELECT colour, window_start, window_start + INTERVAL 10 MINUTES AS window_end, count(*) AS orders,
+               CAST(sum(unit_price_cents) AS DOUBLE) / count(*) AS mean_unit_price_cents
+        FROM order_placed JOIN (
+            SELECT DISTINCT date_trunc('minute', occurred_at) - to_minutes(CAST(back AS INTEGER)) AS window_start
+            FROM order_placed, range(10) AS steps(back)) AS windows
+        ON occurred_at >= window_start AND occurred_at < window_start + INTERVAL 10 MINUTES
+        GROUP BY ALL""",
+    "items_sold_last_hour": """
+        SELECT product_id, CAST(sum(quantity) AS BIGINT) AS units
+        FROM order_placed
+        WHERE occurred_at >= date_trunc('minute', $now) - INTERVAL 59 MINUTES
+        AND occurred_at < date_trunc('minute', $now) + INTERVAL 1 MINUTE
+        GROUP BY ALL""",
+    "top_sellers": """
+        SELECT day, product_id, units, orders, rank FROM (
+            SELECT *, row_number() OVER (PARTITION BY day ORDER BY units DESC, product_id) AS rank
+            FROM (SELECT CAST(occurred_at AS DATE) AS day, product_id, CAST(sum(quantity) AS BIGINT) AS units,
+                         count(*) AS orders FROM order_placed GROUP BY ALL))
+        WHERE rank <= 10""",
+    "stock_on_hand": _STOCK,
+    "stock_low": f"SELECT product_id, received, ordered, on_hand FROM ({_STOCK}) WHERE on_hand < 100",
+    "lift_rides_sliding": """
+        SELECT lift_id, window_start, window_start + INTERVAL 10 MINUTES AS window_end, count(*) AS rides
+        FROM (SELECT lift_id, unnest([slot, slot - INTERVAL 5 MINUTES]) AS window_start
+              FROM (SELECT lift_id, time_bucket(INTERVAL 5 MINUTES, occurred_at) AS slot FROM lift_ride_taken))
+        GROUP BY ALL""",
+    "vitals_by_person_hour": """
+        SELECT person_id, date_trunc('hour', occurred_at) AS hour, CAST(sum(steps) AS BIGINT) AS steps,
+               CAST(sum(heart_rate) AS DOUBLE) / count(*) AS mean_heart_rate, max(heart_rate) AS max_heart_rate
+        FROM vitals_measured GROUP BY ALL""",
+    "calories_burned": """
+        SELECT person_id, occurred_at AS measured_at, steps, heart_rate, steps * 4 + heart_rate * 8 AS calories
+        FROM vitals_measured""",
+    "user_settings": _SETTINGS,
+    "user_card": f"""
+        SELECT p.*, s.plan, s.locale FROM (
+            SELECT user_id, name, zip FROM profile_changed
+            QUALIFY 1 = row_number() OVER (PARTITION BY user_id ORDER BY topic DESC, partition DESC, "offset" DESC)
+            AND deleted IS NOT TRUE) p
+        LEFT JOIN ({_SETTINGS}) s USING (user_id)""",
     "page_views_per_user_hour": """
         SELECT user_id, date_trunc('hour', occurred_at) AS hour, count(*) AS page_views
         FROM page_viewed GROUP BY ALL""",
@@ -69,16 +132,24 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
 
 
 class Oracle:
-    """The answers over some records, which are read once; the arguments are those of `Events`."""
+    """The answers over some records, which are read once.
 
-    def __init__(self, records: pa.Table | str, upto: Mapping[Partition, int] | None = None) -> None:
+    records, upto: as of `Events`. now: the moment of the question, `$now` in the answers that depend on it.
+    """
+
+    def __init__(
+        self, records: pa.Table | str, upto: Mapping[Partition, int] | None = None, now: datetime | None = None
+    ) -> None:
         self._events = Events(records, upto)
+        self._now = now
 
     def expected(self, view: str) -> pa.Table:
         """The rows of a view, with the columns that it serves, in no order. Raises KeyError for other views."""
         answer = ANSWERS[view]
         if isinstance(answer, str):
-            return self._events.ask(answer, *(e for e in EVENT_TYPES if re.search(rf"\b{e}\b", answer)))
+            types = [e for e in EVENT_TYPES if re.search(rf"\b{e}\b", answer)]
+            now = {"now": self._now.astimezone(UTC).replace(tzinfo=None)} if self._now and "$now" in answer else {}
+            return self._events.ask(answer, *types, **now)
         return answer(self._events)
 
 

@@ -46,15 +46,15 @@ class Events:
         self._count(upto)
         self._ready: set[str] = set()
 
-    def ask(self, query: str, *event_types: str) -> pa.Table:
-        """The answer to a query over the tables of these event types."""
+    def ask(self, query: str, *event_types: str, **parameters: object) -> pa.Table:
+        """The answer to a query over the tables of these event types. Instants in `parameters`: as inside."""
         for event_type in event_types:
             if event_type not in self._ready:
                 self._con.register(f"all_{event_type}", self._all(event_type))
                 self._con.execute(FIRST.format(event_type))
                 self._con.unregister(f"all_{event_type}")
                 self._ready.add(event_type)
-        answer = self._con.sql(query).to_arrow_table()
+        answer = self._con.sql(query, params=parameters or None).to_arrow_table()
         kinds = [(f.name, INSTANT if f.type == INSIDE else f.type) for f in answer.schema]
         return answer.cast(pa.schema(kinds))
 
@@ -72,14 +72,15 @@ class Events:
     def _all(self, event_type: str) -> pa.Table:
         """Every event of the type, repeated ones as well."""
         topic = next(topic for topic, types in strangers.topics().items() if event_type in types)
-        listed = self._read(topic, event_type, "outcome IN ('fact', 'duplicate')", _listed)
-        strange = self._read(topic, event_type, "outcome IS NULL", _strange)
+        known = "outcome IN ('fact', 'duplicate')"
+        listed = self._read(topic, event_type, f"{known} AND value IS NOT NULL", _listed)
+        strange = self._read(topic, event_type, f"outcome IS NULL OR {known} AND value IS NULL", _strange)
         return pa.concat_tables([_schema(event_type).empty_table(), *listed, *strange])
 
     def _read(
         self, topic: str, event_type: str, which: str, reading: Callable[[pa.Table, str], pa.Table]
     ) -> list[pa.Table]:
-        found = self._con.sql(f"SELECT * FROM counted WHERE topic = ? AND {which}", params=[topic])
+        found = self._con.sql(f"SELECT * FROM counted WHERE topic = ? AND ({which})", params=[topic])
         batches = found.to_arrow_reader(LINES)
         return [reading(pa.Table.from_batches([batch]), event_type) for batch in batches if batch.num_rows]
 
@@ -125,7 +126,7 @@ def _json(lines: list[bytes], written: pa.Schema, event_type: str) -> pa.Table:
 
 
 def _strange(records: pa.Table, event_type: str) -> pa.Table:
-    """Records of which nobody said what they are."""
+    """Records of which nobody said what they are, and those that have no value to say it."""
     events = []
     for record in records.to_pylist():
         event = strangers.read(record)

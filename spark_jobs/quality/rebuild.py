@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from spark_jobs import aggregates, sequences, tables, warehouse
 from spark_jobs.contracts import Contract, Contracts
 from spark_jobs.decode import decode
-from spark_jobs.dialect import Dialect, listed
+from spark_jobs.dialect import Dialect
 from spark_jobs.sketches import add_sketches, sketched
 from spark_jobs.view import AggregateView, SequenceView, View
 
@@ -70,14 +70,12 @@ def _split(con: duckdb.DuckDBPyConnection, known: Contracts) -> None:
 
 
 def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
-    """SELECT of the view's rows over all of `facts_<type>`; of an aggregate without its lookups."""
+    """SELECT of the view's rows over all of `facts_<type>`; of an aggregate as `Merged.own` gives them."""
     facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
     if isinstance(view, SequenceView):
         rows = f"({sequences.rows(view, DUCKDB, facts_of)})"
         return sequences.final(view, DUCKDB, f"({sequences.resolve(view, DUCKDB, rows)})")
-    own = listed([*view.keys, *(measure.name for measure in view.measures)], DUCKDB)
-    nothing = dict.fromkeys(view.lookups, "(SELECT NULL AS looked_up, NULL AS found WHERE false)")
-    return f"SELECT {own} FROM ({aggregates.final(view, DUCKDB, partials(con, view), nothing)})"
+    return aggregates.answered(view, DUCKDB, partials(con, view))
 
 
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:

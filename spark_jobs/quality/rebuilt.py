@@ -9,11 +9,11 @@ import duckdb
 
 from spark_jobs import tables, warehouse
 from spark_jobs.contracts import Contracts
-from spark_jobs.dialect import Dialect, listed
+from spark_jobs.dialect import Dialect, listed, since_epoch
 from spark_jobs.quality import rebuild
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
 from spark_jobs.quality.findings import Finding, finding
-from spark_jobs.serving.merged import Merged, micros
+from spark_jobs.serving.merged import Merged
 from spark_jobs.view import SequenceView, View
 
 D = Dialect.DUCKDB
@@ -45,7 +45,7 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: Merged, view: View) -> F
     law = f"{view.id} is what its facts give"
     if isinstance(view, SequenceView):
         return _sequence_stands(con, stored, view, law)
-    con.register("stored_rows", stored.con.sql(stored.answer(view, lookups=False)).to_arrow_table())
+    con.register("stored_rows", stored.con.sql(stored.own(view)).to_arrow_table())
     shape = shape_of(view, tolerance=1e-9)
     rows, differ = compare(con, "FROM stored_rows", rebuild.answer(con, view), shape)
     return finding("I7", law, rows, "rows", first(con, shape, NAMES), count=differ)
@@ -53,7 +53,7 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: Merged, view: View) -> F
 
 def _sequence_stands(con: duckdb.DuckDBPyConnection, stored: Merged, view: SequenceView, law: str) -> Finding:
     horizon = stored.sources[view.id].horizon
-    late = "" if horizon is None else f" WHERE stretch_end >= {micros(horizon)}"
+    late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
     rows, results = rebuild.stored(view)
     kinds: Mapping[str, list[str]] = {"row": ["lsn", *view.row_kinds], "result": list(view.result_kinds)}
     checked = breaches = 0

@@ -5,9 +5,9 @@ pin at head (Thrift) | log + producers' ledger -> oracle -> one Finding per serv
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from spark_jobs.serving.merged import Merged
 from spark_jobs.serving.render import Source
 from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.settings import settings
-from spark_jobs.view import View
+from spark_jobs.view import AggregateView, View
 
 TOLERANCE = 1e-9
 """Relative, for floating values: the oracle does its arithmetic in another order."""
@@ -77,14 +77,15 @@ class Pinned:
         folder = Path(self.stack.enter_context(scratch))
         log = warehouse.dataset(tables.MASTER_LOG)
         records(log, self.ledger, self.pin.head, folder / "records.parquet")
-        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head))
+        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head), self.pin.now)
 
     @cached_property
     def merged(self) -> Merged:
         """The answers that the pin should give, from the files; to tell named limits from breaches."""
         unbuilt = Source(None, None, 0, None)
-        sources = self.store.sources(self.pin.publication_id)
-        return Merged(self.views, {one.id: sources.get(one.id, unbuilt) for one in self.views}, self.pin.head)
+        found = self.store.sources(self.pin.publication_id)
+        sources = {one.id: found.get(one.id, unbuilt) for one in self.views}
+        return Merged(self.views, sources, self.pin.head, self.pin.now)
 
     def limits(self, view: View) -> Evidence:
         cut = self.merged.sources[view.id].cut
@@ -143,7 +144,7 @@ def compared(
 ) -> Finding:
     """`merged`: the same sources and head; `limits`: the evidence behind the named limits, made when it is needed."""
     law = f"{view.name} is what the oracle says"
-    shape = _shape(view, lookups=True)
+    shape = _shape(view)
     if missing := [name for name in shape.columns if name not in expected.column_names]:
         raise Unable(f"the oracle does not know the columns {', '.join(missing)}")
     if missing := [name for name in shape.columns if name not in served.column_names]:
@@ -155,7 +156,8 @@ def compared(
     rows, differ = compare(con, "FROM built", "FROM served", shape)
     if not differ:
         return finding("I3", law, rows, "rows", (), note=note)
-    attribute(merged, view, _shape(view, lookups=False), limits(view))
+    own = replace(shape, values=[name for name in shape.values if name not in _looked_up(view)])
+    attribute(merged, view, own, limits(view), merged.answer)
     _disown_strays(merged, view, shape)
     said = first(con, shape, ("oracle", "served"), where="cause IS NULL")
     counted = "SELECT cause, count(*) FROM differing WHERE cause IS NOT NULL GROUP BY 1 ORDER BY 1"
@@ -175,8 +177,12 @@ def _disown_strays(merged: Merged, view: View, shape: Shape) -> None:
     con.execute("CREATE OR REPLACE TEMP TABLE differing AS FROM attributed")
 
 
-def _shape(view: View, *, lookups: bool) -> Shape:
-    shape = shape_of(view, lookups=lookups, tolerance=TOLERANCE)
+def _looked_up(view: View) -> Collection[str]:
+    return view.lookups if isinstance(view, AggregateView) else ()
+
+
+def _shape(view: View) -> Shape:
+    shape = shape_of(view, served=True, tolerance=TOLERANCE)
     estimates = {column: limit for (name, column), limit in APPROXIMATE.items() if name == view.name}
     return Shape(shape.keys, shape.values, shape.tolerances, estimates)
 

@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 from spark_jobs import aggregates, contracts, sequences, tables, warehouse
 from spark_jobs.decode import decode
 from spark_jobs.dedupe import without
-from spark_jobs.dialect import Dialect
-from spark_jobs.serving.merged import Merged, micros
+from spark_jobs.dialect import Dialect, since_epoch
+from spark_jobs.serving.merged import Merged
 from spark_jobs.view import AggregateView, SequenceView, View
 
 D = Dialect.DUCKDB
@@ -48,7 +48,7 @@ def origins(merged: Merged, view: View, where: str, lsns: Sequence[int]) -> list
         facts_of = {one: _facts(merged, one, source.cut) for one in view.event_types}
         found += _matching(merged, view, facts_of, where, "batch")
     if isinstance(view, SequenceView):
-        late = "false" if source.horizon is None else f"ts < {micros(source.horizon)}"
+        late = "false" if source.horizon is None else f"ts < {since_epoch(source.horizon)}"
         rows = f"SELECT lsn, tie, CASE WHEN {late} THEN 'late' ELSE 'speed' END AS layer FROM ({merged.speed(view)})"
         found += _placed(merged, f"{rows} WHERE {where}")
     elif lsns:

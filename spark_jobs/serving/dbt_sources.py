@@ -10,9 +10,10 @@ from typing import Any
 
 import yaml
 
+from spark_jobs.bound_measure import BoundMeasure
 from spark_jobs.registry import Views
 from spark_jobs.settings import ROOT
-from spark_jobs.view import AggregateView, BoundMeasure, View
+from spark_jobs.view import RANK, AggregateView, View
 
 PROJECT = ROOT / "dbt"
 SOURCES = PROJECT / "models/sources.yml"
@@ -64,10 +65,17 @@ def columns(view: View) -> dict[str, dict[str, str]]:
     if not isinstance(view, AggregateView):
         kinds = {view.key: view.rows[0].key.kind, **view.results}
         return {name: {"data_type": kind} for name, kind in kinds.items()}
-    keys = {name: {"data_type": key.kind, "description": f"Key: {key.text}"} for name, key in view.keys.items()}
-    measures = {one.name: {"description": _made_of(one)} for one in view.measures}
+    keys = {name: _key(view, name, kind) for name, kind in view.served_keys.items()}
+    measures = {one.name: {"data_type": one.answer_kind, "description": _made_of(one)} for one in view.measures}
+    derived = {name: {"data_type": one.kind, "description": one.text} for name, one in view.derived.items()}
     lookups = {name: {"description": f"{one.column} of {one.view}, as it is now"} for name, one in view.lookups.items()}
-    return keys | measures | lookups
+    rank = {RANK: {"data_type": "BIGINT", "description": f"1 for the greatest {view.top.by}"}} if view.top else {}
+    return keys | measures | derived | rank | lookups
+
+
+def _key(view: AggregateView, name: str, kind: str) -> dict[str, str]:
+    made_of = f"Key: {view.keys[name].text}" if name in view.keys else "Of the window: its start is in it, its end not"
+    return {"data_type": kind, "description": made_of}
 
 
 def _made_of(one: BoundMeasure) -> str:

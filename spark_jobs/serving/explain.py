@@ -20,6 +20,7 @@ from spark_jobs.serving.merged import Merged
 from spark_jobs.serving.render import Source
 from spark_jobs.view import AggregateView, SequenceView, View
 from spark_jobs.warehouse import literal
+from spark_jobs.windows import END, START
 
 D = Dialect.DUCKDB
 NEAR = 5
@@ -54,11 +55,11 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     key = _key(view, given)
     current = store.current_publication()
     sources = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
-    cut = sources[view.id].cut
-    merged = Merged(views, sources, max(coverage.covered(cut), default=cut))
+    cut, now = sources[view.id].cut, datetime.now(UTC)
+    merged = Merged(views, sources, max(coverage.covered(cut), default=cut), now)
     where = matching(key, _kinds(view))
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
-    stored = matching(key if isinstance(view, AggregateView) else {"key": key.get(view.key)}, _kinds(view))
+    stored = _stored(view, key, now)
     speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {stored} ORDER BY lsn")
     if not answer and not speed:
         raise ExplainError(_nobody(merged, view, key))
@@ -92,13 +93,13 @@ def _perhaps(near: Mapping[str, None]) -> str:
 
 def _kinds(view: View) -> dict[str, Kind]:
     if isinstance(view, AggregateView):
-        return {name: key.kind for name, key in view.keys.items()}
+        return dict(view.served_keys)
     return {view.key: view.row_kinds["key"], "key": view.row_kinds["key"]}
 
 
 def _key(view: View, given: Sequence[str]) -> Row:
     """Column -> value. Some of the keys will do; then several rows are explained."""
-    names = list(view.keys) if isinstance(view, AggregateView) else [view.key]
+    names = list(view.served_keys) if isinstance(view, AggregateView) else [view.key]
     if not given:
         raise ExplainError(f"say which row of {view.name}: {' '.join(f'{name}=...' for name in names)}")
     key = {}
@@ -136,6 +137,16 @@ def matching(key: Row, kinds: Mapping[str, Kind]) -> str:
     """SQL that is true for rows with this key."""
     tests = [f"{quote(name, D)} IS NOT DISTINCT FROM {_literal(value, kinds[name])}" for name, value in key.items()]
     return " AND ".join(tests) or "true"
+
+
+def _stored(view: View, key: Row, now: datetime) -> str:
+    """SQL that is true for the stored rows behind the answer with this key."""
+    if not isinstance(view, AggregateView):
+        return matching({"key": key.get(view.key)}, _kinds(view))
+    stored = matching({name: value for name, value in key.items() if name in view.keys}, _kinds(view))
+    if view.window is None:
+        return stored
+    return f"{stored} AND {view.window.panes(D, key.get(START), key.get(END), now)}"
 
 
 def _literal(value: Any, kind: Kind) -> str:

@@ -5,28 +5,30 @@ holds it against the answer over Thrift (I20).
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs import aggregates, sequences, tables, warehouse
-from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.dialect import Dialect, listed, quote, since_epoch
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
 from spark_jobs.sketches import add_sketches
 from spark_jobs.view import AggregateView, SequenceView, View
 
 DUCKDB = Dialect.DUCKDB
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Merged:
-    """One set of sources up to one lsn. Methods give SELECTs for `con`, which has every table they name."""
+    """One set of sources up to one lsn. Methods give SELECTs for `con`, which has every table they name.
 
-    def __init__(self, views: Views, sources: Mapping[str, Source], head: int, threads: int = 2) -> None:
-        self.views, self.sources, self.head = views, sources, head
-        self.con = warehouse.connect({}, threads)
+    now: the moment of the question, for trailing windows; None for the clock.
+    """
+
+    def __init__(self, views: Views, sources: Mapping[str, Source], head: int, now: datetime | None = None) -> None:
+        self.views, self.sources, self.head, self.now = views, sources, head, now
+        self.con = warehouse.connect({})
         add_sketches(self.con)
         self.replaced: dict[str, str] = {}  # view id -> relation to take in the place of its speed partials
         self._named: dict[warehouse.Table, tuple[str, ds.Dataset]] = {}
@@ -86,23 +88,27 @@ class Merged:
     def in_force(self, view: SequenceView) -> str:
         """The speed rows that count: those before the horizon wait for the next build."""
         horizon = self.sources[view.id].horizon
-        late = "" if horizon is None else f" WHERE ts >= {micros(horizon)}"
+        late = "" if horizon is None else f" WHERE ts >= {since_epoch(horizon)}"
         return f"(SELECT * FROM ({self.speed(view)}){late})"
 
-    def answer(self, view: View, *, lookups: bool = True) -> str:
-        """The rows that `serving.<view>` gives. Without `lookups`: without the columns that other views provide."""
+    def answer(self, view: View) -> str:
+        """The rows that `serving.<view>` gives."""
         if isinstance(view, SequenceView):
             return sequences.final(view, DUCKDB, f"({self._served(view)})")
+        return aggregates.final(view, DUCKDB, self._merged(view), self._lookups(view), self.now)
+
+    def own(self, view: View) -> str:
+        """What the view's own partials say: one row per stored key, before windows, ranks and lookups."""
+        if isinstance(view, SequenceView):
+            return self.answer(view)
+        return aggregates.answered(view, DUCKDB, self._merged(view))
+
+    def _merged(self, view: AggregateView) -> str:
         columns = listed(view.partial_schema.names, DUCKDB)
         union = f"SELECT {columns} FROM ({self.speed(view)})"
         if stored := self.stored(view):
             union = f"{stored} UNION ALL {union}"
-        merged = aggregates.merged(view, DUCKDB, f"({union})")
-        if lookups:
-            return aggregates.final(view, DUCKDB, f"({merged})", self._lookups(view))
-        own = listed([*view.keys, *(measure.name for measure in view.measures)], DUCKDB)
-        nothing = dict.fromkeys(view.lookups, "(SELECT NULL AS looked_up, NULL AS found WHERE false)")
-        return f"SELECT {own} FROM ({aggregates.final(view, DUCKDB, f'({merged})', nothing)})"
+        return f"({aggregates.merged(view, DUCKDB, f'({union})')})"
 
     def _lookups(self, view: AggregateView) -> dict[str, str]:
         found = {}
@@ -121,9 +127,3 @@ class Merged:
             return sequences.resolve(view, DUCKDB, fresh)
         resolved = sequences.resolve(view, DUCKDB, f"({sequences.live(view, DUCKDB, f'({rows})', fresh)})")
         return f"{sequences.kept(view, DUCKDB, f'({results})', fresh)} UNION ALL {resolved}"
-
-
-def micros(at: datetime) -> int:
-    """Microseconds since 1970, exactly."""
-    since = at.astimezone(UTC) - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

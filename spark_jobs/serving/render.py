@@ -5,10 +5,10 @@ view + publication's sources (+ head, of a pin) -> one SELECT with literals only
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from spark_jobs import aggregates, sequences, tables
-from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.dialect import Dialect, listed, quote, since_epoch
 from spark_jobs.registry import Views
 from spark_jobs.view import AggregateView, SequenceView, View
 
@@ -34,7 +34,8 @@ def serving_sql(
 ) -> str:
     """The SELECT of `serving.<view>`, or of a pin where `head` is its last lsn.
 
-    `sources`: view id -> Source, of this view and of those that it looks up. `now` is for views that ask for the time.
+    `sources`: view id -> Source, of this view and of those that it looks up. `now`: the moment of the question, for
+    trailing windows; None where the reader's clock says it.
     """
     if isinstance(view, SequenceView):
         return _sequence(view, sources[view.id], head)
@@ -44,7 +45,7 @@ def serving_sql(
         key, found = listed(other.keys, SPARK), quote(lookup.column, SPARK)
         answer = serving_sql(other, sources, views, head, now)
         lookups[column] = f"(SELECT {key} AS looked_up, {found} AS found FROM ({answer}))"
-    return _aggregate(view, sources[view.id], head, lookups)
+    return _aggregate(view, sources[view.id], head, lookups, now)
 
 
 def _published(name: str, sources: Mapping[str, Source], views: Views) -> AggregateView:
@@ -55,13 +56,15 @@ def _published(name: str, sources: Mapping[str, Source], views: Views) -> Aggreg
     return newest
 
 
-def _aggregate(view: AggregateView, source: Source, head: int | None, lookups: Mapping[str, str]) -> str:
+def _aggregate(
+    view: AggregateView, source: Source, head: int | None, lookups: Mapping[str, str], now: datetime | None
+) -> str:
     columns = view.partial_schema.names
     union = _speed(view, columns, source.cut, head)
     if source.batch_version is not None:
         built = _at(tables.batch(view.id), source.batch_version)
         union = f"SELECT {listed(columns, SPARK)} FROM {built} UNION ALL {union}"
-    return aggregates.final(view, SPARK, f"({aggregates.merged(view, SPARK, f'({union})')})", lookups)
+    return aggregates.final(view, SPARK, f"({aggregates.merged(view, SPARK, f'({union})')})", lookups, now)
 
 
 def _speed(view: View, columns: list[str], cut: int, head: int | None) -> str:
@@ -79,16 +82,10 @@ def _at(table: str, version: int) -> str:
 def _sequence(view: SequenceView, source: Source, head: int | None) -> str:
     new = _speed(view, list(view.row_kinds), source.cut, head)
     if source.horizon is not None:
-        new = f"SELECT * FROM ({new}) WHERE ts >= {_micros(source.horizon)}"
+        new = f"SELECT * FROM ({new}) WHERE ts >= {since_epoch(source.horizon)}"
     stored = None
     if source.batch_version is not None and source.results_version is not None:
         rows = _at(tables.batch_rows(view.id), source.batch_version)
         stored = (rows, _at(tables.batch_results(view.id), source.results_version))
     served = sequences.served(view, SPARK, stored, "fresh")
     return f"WITH fresh AS ({new}) {sequences.final(view, SPARK, f'({served})')}"
-
-
-def _micros(at: datetime) -> int:
-    """Exact: no float arithmetic."""
-    since = at.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -4,6 +4,7 @@ What DuckDB says in tests/views must be what Spark says here: merged, and from t
 """
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,11 +28,16 @@ def test_spark_serves_the_expected_answer(spark: SparkSession, case: testing.Cas
     facts = testing.facts(case.batches)
     for cut in (1, len(case.batches)):
         built, new = testing.until(facts, cut)
-        assert served(spark, views, views[case.view], built, new) == expected(case), f"cut {cut}"
+        assert served(spark, views, views[case.view], built, new, case.now) == expected(case), f"cut {cut}"
 
 
 def served(
-    spark: SparkSession, views: registry.Views, view: View, built: testing.Facts, new: testing.Facts
+    spark: SparkSession,
+    views: registry.Views,
+    view: View,
+    built: testing.Facts,
+    new: testing.Facts,
+    now: datetime | None,
 ) -> testing.Answer:
     needed = [view, *looked_up(views, view)]
     for one in needed:
@@ -39,7 +45,7 @@ def served(
     passed = compute(new, needed)
     rows = [structs(column, table) for column, table in passed.partials.items()]
     spark.createDataFrame(pa.concat_tables(rows, promote_options="default")).createOrReplaceTempView("speed_partials")
-    sql = serving_sql(view, dict.fromkeys([one.id for one in needed], Source(0, 0, 0, None)), views)
+    sql = serving_sql(view, dict.fromkeys([one.id for one in needed], Source(0, 0, 0, None)), views, now=now)
     sql = re.sub(r"batch\.`(\w+)` VERSION AS OF 0", r"built_\1", sql).replace("speed.partials", "speed_partials")
     return testing.in_order(spark.sql(sql).toArrow().to_pylist())
 

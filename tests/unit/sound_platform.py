@@ -17,7 +17,10 @@ from spark_jobs.quality.findings import Finding, State, looked
 from spark_jobs.settings import settings
 from tests.unit.small_platform import START, Platform, event, market
 
-VIEWS = ["orders_by_day", "orders_by_hour", "sessions", "trades", "word_count", "delay_by_carrier_day", "airline_names"]
+VIEWS = [
+    "orders_by_day", "orders_by_hour", "sessions", "trades", "word_count", "delay_by_carrier_day", "airline_names",
+    "average_price_sliding", "items_sold_last_hour", "top_sellers",
+]  # fmt: skip
 REPEATED = "00000000-0000-4000-8000-000000000001"
 Row = dict[str, Any]
 Edit = Callable[[list[Row]], list[Row]]

@@ -16,7 +16,10 @@ from spark_jobs.serving.explain import ExplainError, Explanation, explain
 from spark_jobs.serving.render import Source
 from tests.unit.small_platform import START, Platform, event
 
-VIEWS = ["orders_by_hour", "orders_by_day", "sessions", "trades", "word_count", "airline_names", "delay_by_carrier_day"]
+VIEWS = [
+    "orders_by_hour", "orders_by_day", "sessions", "trades", "word_count", "airline_names", "delay_by_carrier_day",
+    "average_price_sliding", "orders_last_8_minutes",
+]  # fmt: skip
 DAY = f"day={START.date()}"
 
 
@@ -64,6 +67,28 @@ def test_batch_and_speed_parts_add_up_to_the_answer_and_each_record_is_named(pla
     prices = [json.loads(one.value or b"")["unit_price_cents"] for one in found.events]
     assert prices == [1, 3, 5, 7]
     assert (found.source.cut, found.head, found.event_count) == (1, 3, 4)
+
+
+def test_a_window_names_the_records_of_all_its_panes_and_no_others(platform: Platform) -> None:
+    at = [START + dt.timedelta(minutes=minute) for minute in (-1, 0, 9, 10)]
+    platform.land([event("order_placed", one, colour="red", unit_price_cents=100) for one in at[:2]])
+    store = published(platform)
+    platform.land([event("order_placed", one, colour="red", unit_price_cents=400) for one in at[2:]])
+    keys = ("colour=red", f"window_start={START.isoformat()}")
+    found = why(store, platform, "average_price_sliding", *keys)
+    assert [(row["orders"], row["mean_unit_price_cents"]) for row in found.answer] == [(2, 250.0)]
+    assert [e.timestamp for e in found.events] and [e.origin.offset for e in found.events] == [1, 2]
+    ends = f"window_end={(START + dt.timedelta(minutes=10)).isoformat()}"
+    assert why(store, platform, "average_price_sliding", "colour=red", ends).events == found.events
+
+
+def test_a_trailing_window_is_explained_as_of_now(platform: Platform) -> None:
+    now = dt.datetime.now(dt.UTC)
+    ages = (dt.timedelta(minutes=1), dt.timedelta(minutes=2), dt.timedelta(hours=1))
+    platform.land([event("order_placed", now - age, store_id=3) for age in ages])
+    found = why(published(platform), platform, "orders_last_8_minutes", "store_id=3")
+    assert [row["orders"] for row in found.answer] == [2]
+    assert [e.origin.offset for e in found.events] == [0, 1]
 
 
 def test_a_view_that_was_never_built_is_explained_by_speed_alone(platform: Platform) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from spark_jobs import registry
 from spark_jobs.serving.render import Source, serving_sql
-from spark_jobs.view import View
+from spark_jobs.view import AggregateView, Trailing, View
 from tests.unit.test_view_files import NAMES, aggregate, load
 
 HORIZON = datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
@@ -52,9 +52,13 @@ def test_late_rows_of_a_sequence_are_left_out_by_a_literal() -> None:
 
 
 @each_view
-def test_nothing_depends_on_the_time_of_the_query(view: View) -> None:
-    sql = serving_sql(view, BUILT, VIEWS).lower()
-    assert not any(word in sql for word in ("current_", "now()", "rand("))
+def test_only_trailing_windows_depend_on_the_time_of_the_query_and_no_pin_does(view: View) -> None:
+    def asks(sql: str) -> bool:
+        return any(word in sql.lower() for word in ("current_", "now()", "rand("))
+
+    is_trailing = isinstance(view, AggregateView) and isinstance(view.declaration.window, Trailing)
+    assert asks(serving_sql(view, BUILT, VIEWS)) is is_trailing
+    assert not asks(serving_sql(view, BUILT, VIEWS, head=20, now=datetime(2026, 1, 5, tzinfo=UTC)))
 
 
 def test_a_lookup_reads_the_newest_version_that_is_published(tmp_path: Path) -> None:

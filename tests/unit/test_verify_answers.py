@@ -1,6 +1,7 @@
 """Kafka, and the answers that readers see, held against the log and the oracle."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from spark_jobs.serving.render import Source
 from spark_jobs.settings import settings
 from tests.unit.small_platform import START, Platform, change, event, market
 from tests.unit.sound_platform import REPEATED, VIEWS, Edit, Row, double, lose, of_record
+
+NOW = START + timedelta(minutes=20)
 
 
 def kafka(platform: Platform, available: dict[tuple[str, int], tuple[int, int]], count: int | None) -> Finding:
@@ -65,13 +68,13 @@ def compared(platform: Platform, view_id: str, edit: Edit = lambda rows: rows,
     """I3 of one view, with the answer of the tables' files, edited, in the place of Thrift's."""
     store = ledger.open()
     unbuilt = Source(None, None, 0, None)
-    merged = Merged(platform.views, sources or store.sources(0) or dict.fromkeys(VIEWS, unbuilt), platform.lsn)
+    merged = Merged(platform.views, sources or store.sources(0) or dict.fromkeys(VIEWS, unbuilt), platform.lsn, NOW)
     view = platform.views[view_id]
     answer = merged.con.sql(merged.answer(view)).to_arrow_table()
     file = settings().home / "records.parquet"
     log = served.warehouse.dataset(tables.MASTER_LOG)
     served.records(log, verify.ledger_files(), platform.lsn, file)
-    expected = Oracle(str(file), served.until(log, platform.lsn)).expected(view.name)
+    expected = Oracle(str(file), served.until(log, platform.lsn), NOW).expected(view.name)
     shown = pa.Table.from_pylist(edit(answer.to_pylist()), schema=answer.schema)
     return served.compared(view, shown, expected, merged, lambda one: Unbuilt(merged.sources[one.id].cut, platform.lsn))
 
@@ -103,17 +106,29 @@ def test_a_served_row_that_the_oracle_does_not_give_is_named(
     assert said in found.first[0], found.first
 
 
-def test_a_duplicate_that_speed_forgot_is_within_the_limits_until_the_next_build(platform: Platform) -> None:
+@pytest.mark.parametrize(
+    ("view_id", "column"),
+    [
+        ("orders_by_day", "orders"),
+        ("average_price_sliding", "orders"),
+        ("items_sold_last_hour", "units"),
+        ("top_sellers", "rank"),
+    ],
+)
+def test_a_duplicate_that_speed_forgot_is_within_the_limits_until_the_next_build(
+    platform: Platform, view_id: str, column: str
+) -> None:
     platform.land(market(4))
     platform.land(market(5))
     platform.land([event("order_placed", START, REPEATED)])
     (settings().producer_ledger / "run" / "0001.parquet").unlink()
-    found = compared(platform, "orders_by_day")
+    found = compared(platform, view_id)
     assert found.state is State.HOLDS
-    assert "within a named limit: 1 rows, duplicate_outside_window" in found.note
-    wrong = compared(platform, "orders_by_day", lambda rows: [{**row, "orders": row["orders"] + 1} for row in rows])
+    rows = {"average_price_sliding": 10}.get(view_id, 1)
+    assert f"within a named limit: {rows} rows, duplicate_outside_window" in found.note
+    wrong = compared(platform, view_id, lambda rows: [{**row, column: row[column] + 1} for row in rows])
     assert wrong.state is State.BREACH
-    assert compared(platform, "orders_by_day", sources=platform.build()).note.endswith("cut 6")
+    assert compared(platform, view_id, sources=platform.build()).note.endswith("cut 6")
 
 
 def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:

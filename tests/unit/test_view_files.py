@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs import registry
 from spark_jobs.registry import RegistryError
-from spark_jobs.view import EventShape
+from spark_jobs.view import AggregateView, EventShape
 
 SHAPES = {
     "paid": EventShape({"card": "STRING", "cents": "BIGINT", "rate": "DOUBLE"}),
@@ -15,7 +15,7 @@ SHAPES = {
 }
 HEAD = """
 from spark_jobs.measures import *
-from spark_jobs.view import Aggregate, Lookup, Row, Sequence
+from spark_jobs.view import Aggregate, Hopping, Lookup, Row, Sequence, Top, Trailing
 """
 NAMES = """view = Aggregate(of="customer_changed", by={"customer": "customer"}, measures={"name": Last("name")},
     owner="o", description="d")"""
@@ -65,6 +65,56 @@ AGGREGATES = {
         aggregate(lookups='{"n": Lookup(view="nothing", key="card", column="name")}'),
         "lookup n reads nothing",
         "one key",
+    ),
+    "window that is no duration": (
+        aggregate(window='Trailing(size="a while", every="1 minute")'),
+        "the window has the size 'a while'",
+        "30 minutes",
+    ),
+    "window of part of a pane": (
+        aggregate(window='Hopping(size="10 minutes", every="4 minutes")'),
+        "a window of 10 minutes every 4 minutes",
+        "a multiple of `every`",
+    ),
+    "panes across midnight": (
+        aggregate(window='Hopping(size="14 seconds", every="7 seconds")'),
+        "a window of 14 seconds every 7 seconds",
+        "a day is one as well",
+    ),
+    "window of no length": (aggregate(window='Trailing(size="0 days", every="1 day")'), "a window of 0 days", "every"),
+    "window of many panes": (
+        aggregate(window='Hopping(size="30 days", every="1 second")'),
+        "2,592,000 panes",
+        "a longer `every`",
+    ),
+    "window over a changelog": (
+        aggregate(
+            of='"customer_changed"',
+            by='{"customer": "customer"}',
+            window='Trailing(size="2 hours", every="1 hour")',
+        ),
+        "a window over a changelog",
+        "window over events",
+    ),
+    "key named as the window's": (
+        aggregate(by='{"window_start": "card"}', window='Hopping(size="2 hours", every="1 hour")'),
+        "two columns are named window_start",
+        "rename",
+    ),
+    "derived from nothing": (aggregate(derived='{"x": "nothing + 1"}'), "derived x: `nothing + 1`", "payments"),
+    "derived under a taken name": (
+        aggregate(derived='{"payments": "payments + 1"}'),
+        "two columns are named payments",
+        "rename",
+    ),
+    "derived from a fact's field": (aggregate(derived='{"x": "cents + 1"}'), "derived x: `cents + 1`", "payments"),
+    "having no condition": (aggregate(having='"payments"'), "filter cannot be BIGINT", "condition"),
+    "top of nothing": (aggregate(top='Top(k=0, by="payments")'), "the top 0 rows", "at least one"),
+    "top by a key": (aggregate(top='Top(k=3, by="card")'), "ranked by card", "one of the measures"),
+    "top per measure": (
+        aggregate(top='Top(k=3, by="payments", per=("payments",))'),
+        "ranks per payments",
+        "the keys are card",
     ),
 }
 SEQUENCES = {
@@ -145,9 +195,23 @@ def test_the_bucket_is_a_key_whose_day_is_the_day_of_the_event(tmp_path: Path, b
     assert load(tmp_path, payments=aggregate(by=by))["payments"].bucket == bucket
 
 
+def test_the_bucket_of_a_window_is_its_pane_and_the_answer_has_other_keys(tmp_path: Path) -> None:
+    views = load(
+        tmp_path,
+        hopping=aggregate(window='Hopping(size="1 hour", every="5 minutes")'),
+        trailing=aggregate(window='Trailing(size="1 hour", every="5 minutes")'),
+    )
+    for view in views:
+        assert isinstance(view, AggregateView) and view.bucket == "pane" and list(view.keys) == ["card", "pane"]
+    assert [list(view.served_keys) for view in views if isinstance(view, AggregateView)] == [
+        ["card", "window_start", "window_end"],
+        ["card"],
+    ]
+
+
 def test_every_view_of_the_project_loads_and_is_short() -> None:
     views = registry.views()
-    assert len(views) >= 12
+    assert len(views) >= 16
     for view in views:
         lines = (registry.FOLDER / f"{view.id}.py").read_text().splitlines()
         assert len(lines) <= (20 if hasattr(view, "measures") else 50), view.id

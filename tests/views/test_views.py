@@ -29,4 +29,4 @@ def test_batch_speed_and_every_cut_between_give_the_expected_answer(case: testin
     facts = testing.facts(case.batches)
     for cut in range(len(case.batches) + 1):
         built, new = testing.until(facts, cut)
-        assert testing.answer(views[case.view], views, built, new) == expected(case), f"cut {cut}"
+        assert testing.answer(views[case.view], views, built, new, case.now) == expected(case), f"cut {cut}"

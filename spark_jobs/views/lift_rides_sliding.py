@@ -1,0 +1,11 @@
+from spark_jobs.measures import Count
+from spark_jobs.view import Aggregate, Hopping
+
+view = Aggregate(
+    of="lift_ride_taken",
+    by={"lift_id": "lift_id"},
+    window=Hopping(size="10 minutes", every="5 minutes"),
+    measures={"rides": Count()},
+    owner="leisure",
+    description="Rides per lift over 10 minutes, every 5 minutes.",
+)
