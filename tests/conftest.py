@@ -16,7 +16,10 @@ settings.load_profile("tidemark")
 
 WITH_ONE_OF_THEIR_OWN = ("tests/e2e", "tests/spark")
 """Folders whose tests share the platform, or the Spark session."""
-READS_THE_TREE = "tests/unit/test_dbt.py::test_the_committed_sources"
+READS_THE_TREE = (
+    "tests/unit/test_dbt.py::test_the_committed_sources",
+    "tests/unit/test_catalogue.py::test_the_committed_readme",
+)
 """An end-to-end test adds a view to the tree for a while, and its source."""
 
 

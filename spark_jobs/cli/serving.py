@@ -1,17 +1,17 @@
-"""`tidemark sql`, `tidemark explain`, `tidemark views`: ask, ask why, and see what can be asked.
+"""`tidemark sql`, `tidemark explain`: ask, and ask why.
 
 Exit codes: 0 done; 1 the statement or the question was refused, the reason is on stderr in one line; 2 wrong usage.
 """
 
 import json
 import sys
-from typing import Any, get_args
+from typing import NoReturn, get_args
 
 import click
 from rich.console import Console
 
 from spark_jobs.cli.step import ledger_step
-from spark_jobs.serving.answers import Answer, Format, plain, printable, text
+from spark_jobs.serving.answers import Format, plain, printable, text
 
 form_option = click.option(
     "--format",
@@ -34,39 +34,18 @@ def sql(statement: str, form: Format, schema: str) -> None:
     try:
         answer = query(sys.stdin.read() if statement == "-" else statement, schema)
     except SqlError as error:
-        _refuse(str(error))
-    click.echo(text(answer, form, _width()), nl=False)
+        refuse(str(error))
+    click.echo(text(answer, form, terminal_width()), nl=False)
 
 
-def _width() -> int | None:
+def terminal_width() -> int | None:
     """The terminal's width; None where the output goes elsewhere."""
     return Console().width if sys.stdout.isatty() else None
 
 
-def _refuse(reason: str) -> None:
+def refuse(reason: str) -> NoReturn:
     click.echo(f"tidemark: {printable(reason)}", err=True)
     sys.exit(1)
-
-
-@click.command()
-@form_option
-def views(form: Format) -> None:
-    """Every view: what it answers, its keys, and from which batch version and cut it is served."""
-    from spark_jobs.registry import views as loaded
-    from spark_jobs.view import AggregateView
-
-    with ledger_step() as store:
-        current = store.current_publication()
-        sources = store.sources(current) if current else {}
-    columns = ("view", "keys", "batch", "cut", "owner", "answers")
-    rows: list[tuple[Any, ...]] = []
-    for view in loaded():
-        source = sources.get(view.id)
-        keys = ", ".join(view.served_keys) if isinstance(view, AggregateView) else view.key
-        built = source.batch_version if source else None
-        rows.append((view.id, keys, built, source.cut if source else 0, view.owner, view.description))
-    kinds = ("STRING", "STRING", "BIGINT", "BIGINT", "STRING", "STRING")
-    click.echo(text(Answer(columns, kinds, rows), form, _width()), nl=False)
 
 
 @click.command()
@@ -90,9 +69,9 @@ def explain(view: str, key: tuple[str, ...], limit: int, as_json: bool) -> None:
         try:
             found = explained(store, loaded(), view, key, limit)
         except (ExplainError, NoTable) as error:
-            _refuse(str(error))
+            refuse(str(error))
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2, default=plain))
         return
-    for line in lines(found, limit, _width()):
+    for line in lines(found, limit, terminal_width()):
         click.echo(line)

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from spark_jobs.contracts import Contracts
+from spark_jobs.contracts import Contract, Contracts
 from spark_jobs.feed.batches import Header
 from spark_jobs.feed.block import Block, Bytes, Outcome
 from spark_jobs.feed.draw import Draw, Ints, Source
@@ -67,12 +67,13 @@ def blocks(plan: Plan, contracts: Contracts, events: int | None = None) -> Itera
     """All types' blocks, ordered by the due time of their first record; without `events` they never end."""
     most = counts(events) if events is not None else dict.fromkeys(SHARES)
     town = sources(plan.rate)
-    streams = [_stream(plan, e, town[e], ways(contracts.of(e)), most[e]) for e in SHARES]
+    streams = [_stream(plan, contracts.of(e), town[e], most[e]) for e in SHARES]
     return heapq.merge(*streams, key=lambda block: block.due[0])
 
 
-def _stream(plan: Plan, event_type: str, source: Source, broken: list[Way], most: int | None) -> Iterator[Block]:
+def _stream(plan: Plan, contract: Contract, source: Source, most: int | None) -> Iterator[Block]:
     """The blocks of one event type, `most` records in all."""
+    event_type, broken = contract.event_type, ways(contract)
     rate = plan.rate * SHARES[event_type]
     repeats = _Repeats(plan.duplicate_share)
     first = 0
@@ -80,7 +81,8 @@ def _stream(plan: Plan, event_type: str, source: Source, broken: list[Way], most
         rng = np.random.default_rng([plan.digest, list(SHARES).index(event_type), first])
         due = plan.start_ms + ((first + np.arange(BLOCK) + rng.random(BLOCK)) / rate * 1000).astype(np.int64)
         keys, values = source(Draw(rng, first, _occurred(plan, rng, due), plan.tag, rate))
-        block = _spoilt(Block(event_type, [*keys], [*values], [], [], due.tolist()), broken, plan.malformed_share, rng)
+        block = Block(event_type, [*keys], [*values], [], [], due.tolist())
+        block = _spoilt(block, broken, plan.malformed_share, rng, may_lack_key=not contract.compacted)
         block = repeats(block, rng)
         yield block if most is None else block[: most - first]
         first += BLOCK
@@ -96,8 +98,11 @@ def _occurred(plan: Plan, rng: np.random.Generator, due: Ints) -> Ints:
     return due - np.where(is_late, late, 0) - np.where(is_out_of_order, little, 0)
 
 
-def _spoilt(block: Block, broken: list[Way], share: float, rng: np.random.Generator) -> Block:
-    """Some records broken, each in one of the ways; every tenth way loses the key as well."""
+def _spoilt(block: Block, broken: list[Way], share: float, rng: np.random.Generator, *, may_lack_key: bool) -> Block:
+    """Some records broken, each in one of the ways; every tenth way loses the key as well.
+
+    Kafka takes no record without a key, nor the others of its batch, for a compacted topic.
+    """
     keys, values = [*block.keys], [*block.values]
     outcomes: list[str] = [Outcome.FACT.value] * len(block)
     reasons: list[str | None] = [None] * len(block)
@@ -107,7 +112,7 @@ def _spoilt(block: Block, broken: list[Way], share: float, rng: np.random.Genera
             continue
         way = broken[chosen[i]]
         values[i], outcomes[i], reasons[i] = way.apply(value), Outcome.REJECTED.value, way.reason
-        if chosen[i] % 10 == 9:
+        if may_lack_key and chosen[i] % 10 == 9:
             keys[i] = None
     return Block(block.topic, keys, values, outcomes, reasons, block.due)
 

@@ -125,6 +125,13 @@ def test_a_duplicate_repeats_key_and_bytes_of_an_earlier_record_near_or_far():
     assert len(distances) == pytest.approx(0.2 * 150_000, rel=0.1)
 
 
+def test_a_record_without_key_goes_to_no_compacted_topic():
+    known = contracts.load()
+    blocks = events(replace(ROUGH, malformed_share=0.5), 40_000)
+    without = {b.topic for b in blocks if None in b.keys}
+    assert without and not without & {contract.topic for contract in known if contract.compacted}
+
+
 def test_shares_are_kept():
     blocks = events(ROUGH, 100_000)
     outcomes = Counter(o for b in blocks for o in b.outcomes)

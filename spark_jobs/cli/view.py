@@ -1,0 +1,85 @@
+"""`tidemark views`, `tidemark view show | table`: what can be asked, and how it is made.
+
+Exit codes: 0 done; 1 there is no such view, or the README's table is out of date (`--check`); 2 wrong usage.
+"""
+
+import difflib
+import sys
+
+import click
+
+from spark_jobs.cli.serving import form_option, refuse, terminal_width
+from spark_jobs.cli.step import ledger_step
+from spark_jobs.ledger.store import Store
+from spark_jobs.serving.answers import Format, text
+from spark_jobs.serving.render import Source
+
+
+@click.command()
+@form_option
+def views(form: Format) -> None:
+    """Every view: kind, events, grain, the batch version and cut it is served from, what speed covers past it."""
+    from spark_jobs.batch import coverage
+    from spark_jobs.registry import views as loaded
+    from spark_jobs.serving import catalogue
+
+    with ledger_step() as store:
+        sources = _sources(store)
+    known = loaded()
+    least = min(sources[one.id].cut if one.id in sources else 0 for one in known)
+    found = catalogue.listed(known, sources, coverage.covered(least))
+    click.echo(text(found, form, terminal_width()), nl=False)
+
+
+def _sources(store: Store) -> dict[str, Source]:
+    current = store.current_publication()
+    return store.sources(current) if current else {}
+
+
+@click.group()
+def view() -> None:
+    """One view: how it is made."""
+
+
+@view.command()
+@click.argument("name")
+@click.option("--rows", default=5, show_default=True, help="Rows of the sample; 0 asks nothing.")
+def show(name: str, rows: int) -> None:
+    """Print the definition of a view, its columns, the SQL that is made of it, and a sample of what it answers."""
+    from spark_jobs.registry import views as loaded
+    from spark_jobs.serving import catalogue
+    from spark_jobs.serving.sql import SqlError, query
+
+    known = loaded()
+    found = known.by_name.get(name) or known.by_id.get(name)
+    if found is None:
+        near = difflib.get_close_matches(name, [*known.by_name, *known.by_id], 3, 0.4)
+        refuse(f"there is no view {name}" + (f"; near: {', '.join(near)}" if near else ""))
+    with ledger_step() as store:
+        sources = _sources(store)
+    for title, part in catalogue.shown(found, known, sources):
+        click.echo(f"{click.style(title, bold=True)}\n{part}\n")
+    if not rows:
+        return
+    try:
+        answer = query(f"SELECT * FROM `{found.name}` LIMIT {rows:d}", "serving")
+    except SqlError as error:
+        refuse(f"no sample: {error}")
+    click.echo(click.style("sample", bold=True))
+    click.echo(text(answer, "table", terminal_width()), nl=False)
+
+
+@view.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the README is out of date.")
+def table(check: bool) -> None:
+    """Write the README's table of views from their definitions."""
+    from spark_jobs.registry import views as loaded
+    from spark_jobs.serving import catalogue
+
+    old = catalogue.README.read_text("utf-8")
+    new = catalogue.readme(loaded(), old)
+    if check:
+        sys.exit(old != new)
+    if old != new:
+        catalogue.README.write_text(new, "utf-8")
+        click.echo(f"wrote {catalogue.README}")

@@ -1,0 +1,116 @@
+"""The views as people meet them: the list with what is known of each, one view in full, the table of the README.
+
+views + sources in force + coverage -> Answer; view -> definition, columns and SQL as text.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlglot
+
+from spark_jobs import aggregates, sequences
+from spark_jobs.batch.coverage import Covered, holes
+from spark_jobs.declaration import Trailing
+from spark_jobs.dialect import Dialect
+from spark_jobs.partials import batch_partials_sql
+from spark_jobs.registry import FOLDER, Views
+from spark_jobs.serving.answers import Answer
+from spark_jobs.serving.dbt_sources import columns
+from spark_jobs.serving.render import Source, serving_sql
+from spark_jobs.settings import ROOT
+from spark_jobs.view import AggregateView, SequenceView, View
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- views: `tidemark view table` writes this -->\n", "<!-- end of views -->\n"
+_KINDS = {"view": "STRING", "kind": "STRING", "of": "STRING", "grain": "STRING", "batch": "BIGINT", "cut": "BIGINT",
+          "covered": "STRING", "fresh_to": "STRING", "owner": "STRING", "answers": "STRING"}  # fmt: skip
+
+
+def kind(view: View) -> str:
+    """What sort of view it is: the window of an aggregate, a sequence, or row by row."""
+    if isinstance(view, SequenceView):
+        return "sequence" if view.declaration.resolve else "row by row"
+    window = type(view.window.declaration).__name__.lower() if view.window else ""
+    return " ".join(filter(None, [window, "top" if view.top else "", "aggregate"]))
+
+
+def grain(view: View) -> str:
+    """What a row of the answer stands for: its keys."""
+    if isinstance(view, SequenceView):
+        return view.key
+    return ", ".join(view.served_keys)
+
+
+def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> Answer:
+    """A row per view.
+
+    covered: the lsns past the cut that the speed layer has computed. fresh_to: when the newest of them was committed.
+    """
+    head = max(coverage, default=0)
+    rows = [_listed(view, sources.get(view.id, Source(None, None, 0, None)), coverage, head) for view in views]
+    return Answer(tuple(_KINDS), tuple(_KINDS.values()), rows)
+
+
+def _listed(view: View, source: Source, coverage: Covered, head: int) -> tuple[Any, ...]:
+    missing = holes(source.cut, head, coverage, view.column)
+    upto = missing[0] - 1 if missing else max(head, source.cut)
+    at: datetime | None = coverage[upto].at if upto in coverage else None
+    covered = f"{source.cut + 1}-{upto}" if upto > source.cut else "nothing past the cut"
+    return (
+        view.id, kind(view), ", ".join(view.event_types), grain(view), source.batch_version, source.cut,
+        covered + (f", lacks {missing[0]}" if missing else ""), at.isoformat(timespec="seconds") if at else None,
+        view.owner, view.description,
+    )  # fmt: skip
+
+
+def shown(view: View, views: Views, sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
+    """Title and text of each part: the definition, the columns, the SQL of its steps."""
+    yield "definition", (FOLDER / f"{view.id}.py").read_text("utf-8").rstrip()
+    yield "columns", "\n".join(f"{name:24} {said.get('data_type', '')}" for name, said in columns(view).items())
+    facts_of = {event_type: f"facts.{event_type}" for event_type in view.event_types}
+    if isinstance(view, AggregateView):
+        partials = aggregates.partials(view, Dialect.DUCKDB, aggregates.source(view, Dialect.DUCKDB, facts_of))
+        yield "partial, in the speed layer (DuckDB)", _pretty(partials, Dialect.DUCKDB)
+        yield "partial, in the batch layer (Spark)", _pretty(batch_partials_sql(view, facts_of), Dialect.SPARK)
+        yield "merge", _pretty(aggregates.merged(view, Dialect.SPARK, "partials"), Dialect.SPARK)
+    else:
+        yield (
+            "rows, in the speed layer (DuckDB)",
+            _pretty(sequences.rows(view, Dialect.DUCKDB, facts_of), Dialect.DUCKDB),
+        )
+        yield "rows to results", _pretty(sequences.resolve(view, Dialect.SPARK, "rows"), Dialect.SPARK)
+    known = {one.id: sources.get(one.id, Source(None, None, 0, None)) for one in views}
+    yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
+
+
+def _pretty(sql: str, dialect: Dialect) -> str:
+    """The statement on several lines; as it is, where its printer does not know it."""
+    try:
+        return str(sqlglot.parse_one(sql, read=dialect.value).sql(dialect.value, pretty=True))
+    except sqlglot.ParseError:
+        return sql
+
+
+def readme_table(views: Views) -> str:
+    """The README's table, Markdown, of the newest version of each view."""
+    head = "| view | kind | a row per | answers |\n|---|---|---|---|\n"
+    rows = [
+        f"| `{name}` | {kind(view)} | {grain(view)}{_moment(view)} | {view.description} |\n"
+        for name, view in sorted(views.by_name.items())
+    ]
+    return head + "".join(rows)
+
+
+def _moment(view: View) -> str:
+    is_trailing = isinstance(view, AggregateView) and view.window and isinstance(view.window.declaration, Trailing)
+    return ", now" if is_trailing else ""
+
+
+def readme(views: Views, text: str) -> str:
+    """The README's text with the table of these views. ValueError where it has no place for one."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{README.name} has no place for the views: {BEGIN.strip()} ... {END.strip()}")
+    return before + BEGIN + readme_table(views) + END + after
