@@ -126,7 +126,11 @@ class Spans:
 
 
 def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, others: Spans) -> str:
-    """`own` with the end of each one's stretch; `others` only lengthen the stretches."""
+    """`own` with the end of each one's stretch; `others` only lengthen the stretches.
+
+    Equal spans come in any order, and not in the same one for both windows. So the second goes by RANGE: all of them see
+    the start that the first of them got.
+    """
     kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
     nothing = ["key" if name == "key" else f"CAST(NULL AS {type_of(kinds[name], d)})" for name in columns]
     together = (
@@ -134,7 +138,7 @@ def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, o
         f"UNION ALL SELECT *, false AS own FROM ({others.select(', '.join(nothing))})"
     )
     earlier = "OVER (PARTITION BY key ORDER BY span_start, span_end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    so_far = "OVER (PARTITION BY key ORDER BY span_start, span_end ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    so_far = "OVER (PARTITION BY key ORDER BY span_start, span_end RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     starts = f"CASE WHEN span_start <= max(span_end) {earlier} THEN NULL ELSE span_start END"
     numbered = f"SELECT *, max(start) {so_far} AS stretch FROM (SELECT *, {starts} AS start FROM ({together}))"
     ended = f"SELECT *, max(span_end) OVER (PARTITION BY key, stretch) AS stretch_end FROM ({numbered})"

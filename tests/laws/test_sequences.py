@@ -8,11 +8,14 @@ can see.
 import itertools
 from typing import Any
 
+import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs import sequences
+from spark_jobs import registry, sequences
 from spark_jobs.dialect import listed
 from tests.laws.sequence_cases import (
     Connection,
@@ -219,3 +222,18 @@ def test_the_oracle_catches_a_wrong_opening() -> None:
     subject = SUBJECTS["sessions"].with_resolve("min(ts) AS opened_at", "max(ts) AS opened_at")
     with connection(subject, 1, CASES) as con:
         assert oracle_differs(con, subject)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_spans_are_one_stretch_in_whatever_order_the_engine_sorts_them(seed: int) -> None:
+    """A row and its own result cover the same instant; with reach 0 no other row belongs to their stretch."""
+    view, count = registry.views()["calories_burned"], 400 + 100 * seed
+    moments = np.random.default_rng(seed).permutation(count) * 1_000
+    rows = {"lsn": [1] * count, "key": moments % 97, "ts": moments, "kind": ["measurement"] * count}
+    rows |= {"tie": [str(place) for place in range(count)], **dict.fromkeys(view.columns, [None] * count)}
+    with duckdb.connect(config={"threads": 1}) as con:
+        con.register("live", pa.table(rows, schema=pa.schema([("lsn", pa.int64()), *view.partial_schema])))
+        con.execute(f"CREATE TABLE results AS {sequences.resolve(view, D, 'live')}")
+        made, resulted = sequences.stretches(view, D, "live", "results")
+        assert con.sql(f"SELECT count(*), count(*) FILTER (stretch_end <> ts) FROM ({made})").fetchall() == [(count, 0)]
+        assert con.sql(f"SELECT count(*) FROM ({resulted}) WHERE stretch_end <> opened_at").fetchall() == [(0,)]
