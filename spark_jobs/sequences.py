@@ -128,8 +128,8 @@ class Spans:
 def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, others: Spans) -> str:
     """`own` with the end of each one's stretch; `others` only lengthen the stretches.
 
-    Equal spans come in any order, and not in the same one for both windows. So the second goes by RANGE: all of them see
-    the start that the first of them got.
+    Equal spans come in any order, and not in the same one for both windows. So the second goes by RANGE: all of them
+    see the start that the first of them got.
     """
     kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
     nothing = ["key" if name == "key" else f"CAST(NULL AS {type_of(kinds[name], d)})" for name in columns]
