@@ -51,8 +51,7 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
         by[PANE] = f"window_start('{declared.window.every}', occurred_at)"
     window = _window(declared.window) if declared.window else None
     keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in by.items()}
-    answer = {name: key.kind for name, key in keys.items() if name != PANE} | (window.columns if window else {})
-    answer |= {measure.name: measure.answer_kind for measure in measures}
+    answer = _answer(keys, window, measures)
     derived = {name: parse(text, answer, f"{file}, derived {name}") for name, text in declared.derived.items()}
     answer |= {name: one.kind for name, one in derived.items()}
     view = AggregateView(
@@ -71,6 +70,14 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     )
     _check_top(view)
     return view
+
+
+def _answer(
+    keys: Mapping[str, Expression], window: BoundWindow | None, measures: tuple[BoundMeasure, ...]
+) -> dict[str, Kind]:
+    """The columns that derived ones and `having` may use."""
+    kinds = {name: key.kind for name, key in keys.items() if name != PANE} | (window.columns if window else {})
+    return kinds | {measure.name: measure.answer_kind for measure in measures}
 
 
 def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind], file: str) -> BoundMeasure | None:

@@ -3,7 +3,6 @@
 Exit codes: 0 done; 1 there is no such view, or the README's table is out of date (`--check`); 2 wrong usage.
 """
 
-import difflib
 import sys
 
 import click
@@ -48,13 +47,14 @@ def show(name: str, rows: int) -> None:
     """Print the definition of a view, its columns, the SQL that is made of it, and a sample of what it answers."""
     from spark_jobs.registry import views as loaded
     from spark_jobs.serving import catalogue
+    from spark_jobs.serving.explain import ExplainError, find
     from spark_jobs.serving.sql import SqlError, query
 
     known = loaded()
-    found = known.by_name.get(name) or known.by_id.get(name)
-    if found is None:
-        near = difflib.get_close_matches(name, [*known.by_name, *known.by_id], 3, 0.4)
-        refuse(f"there is no view {name}" + (f"; near: {', '.join(near)}" if near else ""))
+    try:
+        found = find(known, name)
+    except ExplainError as error:
+        refuse(str(error))
     with ledger_step() as store:
         sources = _sources(store)
     for title, part in catalogue.shown(found, known, sources):

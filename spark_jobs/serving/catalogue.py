@@ -17,6 +17,7 @@ from spark_jobs.partials import batch_partials_sql
 from spark_jobs.registry import FOLDER, Views
 from spark_jobs.serving.answers import Answer
 from spark_jobs.serving.dbt_sources import columns
+from spark_jobs.serving.explain import UNBUILT
 from spark_jobs.serving.render import Source, serving_sql
 from spark_jobs.settings import ROOT
 from spark_jobs.view import AggregateView, SequenceView, View
@@ -48,7 +49,7 @@ def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> An
     covered: the lsns past the cut that the speed layer has computed. fresh_to: when the newest of them was committed.
     """
     head = max(coverage, default=0)
-    rows = [_listed(view, sources.get(view.id, Source(None, None, 0, None)), coverage, head) for view in views]
+    rows = [_listed(view, sources.get(view.id, UNBUILT), coverage, head) for view in views]
     return Answer(tuple(_KINDS), tuple(_KINDS.values()), rows)
 
 
@@ -80,7 +81,7 @@ def shown(view: View, views: Views, sources: Mapping[str, Source]) -> Iterator[t
             _pretty(sequences.rows(view, Dialect.DUCKDB, facts_of), Dialect.DUCKDB),
         )
         yield "rows to results", _pretty(sequences.resolve(view, Dialect.SPARK, "rows"), Dialect.SPARK)
-    known = {one.id: sources.get(one.id, Source(None, None, 0, None)) for one in views}
+    known = {one.id: sources.get(one.id, UNBUILT) for one in views}
     yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
 
 

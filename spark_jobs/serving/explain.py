@@ -51,7 +51,7 @@ class Explanation:
 
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
     """Explain the rows of view `name` with the keys `given` as `column=value`. Raises ExplainError."""
-    view = _view(views, name)
+    view = find(views, name)
     key = _key(view, given)
     current = store.current_publication()
     sources = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
@@ -79,7 +79,8 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     )
 
 
-def _view(views: Views, name: str) -> View:
+def find(views: Views, name: str) -> View:
+    """The view of that name or id. Raises ExplainError with what is near."""
     name = name.removeprefix("serving.")
     if found := views.by_name.get(name) or views.by_id.get(name):
         return found

@@ -59,6 +59,7 @@ def test_a_part_killed_at_load_comes_back_and_the_stream_goes_on(
     await_true(lambda: bool(platform.status()["ready"]), 180, "not every part comes back", every=1)
     after = landed(platform)
     await_true(lambda: landed(platform) > after, 180, "nothing lands after the fault")
+    assert load.poll() is None, "the generator gave up"
 
 
 def test_after_the_last_fault_lag_returns_to_zero_and_verify_is_green(platform: Platform) -> None:
