@@ -2,7 +2,8 @@
 
 events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
 `events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
-rows; of a trailing window `{now: .., rows: ..}`). Fields that are left out come from the contract's first example.
+rows; of a trailing window `{now: .., rows: ..}`). Fields that are left out come from the contract's first example,
+except for `event_id`: events that are given the same one count once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,8 @@ import duckdb
 import pyarrow as pa
 import yaml
 
-from spark_jobs import aggregates, contracts, sequences
+from spark_jobs import aggregates, contracts, dedupe, sequences
+from spark_jobs.decode import identity
 from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.partials import compute
 from spark_jobs.registry import Views
@@ -57,7 +59,10 @@ def _yaml(path: Path) -> Any:
 
 
 def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
-    """The facts of micro-batches first_lsn, first_lsn + 1, ...; offsets count up per topic and partition."""
+    """The facts of micro-batches first_lsn, first_lsn + 1, ...; offsets count up per topic and partition.
+
+    Of facts with the same event_id the first is left, as in both layers.
+    """
     offsets: dict[tuple[str, int], int] = {}
     rows: dict[str, list[dict[str, Any]]] = {}
     for lsn, batch in enumerate(batches, first_lsn):
@@ -68,13 +73,19 @@ def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
             row = _fact(contract, fields)
             position = {"lsn": lsn, "topic": contract.topic, "partition": place[1], "offset": offsets[place]}
             rows.setdefault(event_type, []).append(row | position)
-    return {name: pa.Table.from_pylist(found, contracts.load().of(name).fact_schema) for name, found in rows.items()}
+    made = {name: pa.Table.from_pylist(found, contracts.load().of(name).fact_schema) for name, found in rows.items()}
+    return {name: dedupe.first_of_each(_identified(name, found))[0] for name, found in made.items()}
+
+
+def _identified(event_type: str, rows: pa.Table) -> pa.Table:
+    place = rows.schema.get_field_index("identity")
+    return rows.set_column(place, rows.schema.field(place), identity.of(event_type, rows))
 
 
 def _fact(contract: contracts.Contract, fields: Mapping[str, Any]) -> dict[str, Any]:
     """A tombstone (`deleted: true`) has its key and nothing else."""
     deleted = bool(fields.get("deleted", False))
-    base = {} if deleted else dict(contract.examples[0])
+    base = {} if deleted else {**contract.examples[0], "event_id": None}
     row: dict[str, Any] = {**base, **fields, "deleted": deleted, "event_type": contract.event_type}
     kinds = {field.name: field.type for field in contract.fact_schema}
     return {name: _value(row.get(name), kind) for name, kind in kinds.items()}

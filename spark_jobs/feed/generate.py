@@ -63,6 +63,11 @@ def counts(events: int) -> dict[str, int]:
     return {e: whole[e] + (by_rest.index(e) < events - sum(whole.values())) for e in SHARES}
 
 
+def duration(events: int, rate: float) -> float:
+    """Seconds in which `events` records happen; a rare type may need a little longer than the others."""
+    return max(count / SHARES[event_type] for event_type, count in counts(events).items()) / rate
+
+
 def blocks(plan: Plan, contracts: Contracts, events: int | None = None) -> Iterator[Block]:
     """All types' blocks, ordered by the due time of their first record; without `events` they never end."""
     most = counts(events) if events is not None else dict.fromkeys(SHARES)

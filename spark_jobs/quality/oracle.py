@@ -21,7 +21,8 @@ APPROXIMATE = {("orders_by_hour", "buyers"): 5 * 1.04 / 4096**0.5}
 EVENT_TYPES = (
     "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted", "stock_received",
     "lift_ride_taken", "vitals_measured", "profile_changed", "settings_changed",
-    "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed",
+    "search_performed", "result_clicked", "ad_shown", "ad_clicked", "payment_attempted", "order_commanded",
+    "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "weather_observed",
 )  # fmt: skip
 
 _NAMES = """
@@ -43,6 +44,28 @@ _SETTINGS = """
     QUALIFY 1 = row_number() OVER (PARTITION BY user_id ORDER BY topic DESC, partition DESC, "offset" DESC)
     AND deleted IS NOT TRUE
 """
+
+
+def _clicks(
+    shown: str, clicked: str, by: tuple[str, ...], within: str, columns: str, own: str, alone: str = "NULL"
+) -> str:
+    """What was shown, with its clicks in the time after it; and the clicks without anything shown in that time before.
+
+    own: the column of what was shown; alone: what there is of it in a click.
+    """
+    same = " AND ".join(f"c.{name} = s.{name}" for name in by)
+    near = f"{same} AND c.occurred_at BETWEEN s.occurred_at AND s.occurred_at + INTERVAL {within}"
+    name, keys = own.removeprefix("s."), ", ".join(f"{{0}}.{name}" for name in by)
+    return f"""
+        SELECT {columns} FROM (
+            SELECT {keys.format("s")}, {own}, s.occurred_at AS happened_at, s.partition, s."offset",
+                   count(c.occurred_at) AS clicks, min(c.occurred_at) AS first_clicked_at,
+                   CASE WHEN count(c.occurred_at) > 0 THEN 'clicked' ELSE 'not_clicked' END AS status
+            FROM {shown} s LEFT JOIN {clicked} c ON {near} GROUP BY ALL
+            UNION ALL
+            SELECT {keys.format("c")}, {alone} AS {name}, c.occurred_at, c.partition, c."offset", 1, NULL, 'orphan'
+            FROM {clicked} c ANTI JOIN {shown} s ON {near})"""
+
 
 ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
     "orders_by_day": """
@@ -127,6 +150,42 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
     "sessions": oracle_loops.sessions,
     "trades": oracle_loops.trades,
     "aircraft_turnarounds": oracle_loops.aircraft_turnarounds,
+    "search_click_through": _clicks(
+        "search_performed",
+        "result_clicked",
+        ("session_id", "search_id"),
+        "1 HOUR",
+        """
+        session_id, search_id, status, happened_at, query, clicks, first_clicked_at""",
+        "s.query",
+    ),
+    "ad_click_through": _clicks(
+        "ad_shown",
+        "ad_clicked",
+        ("impression_id",),
+        "30 MINUTES",
+        """
+        impression_id, ad_id, status, happened_at, first_clicked_at""",
+        "s.ad_id",
+        "c.ad_id",
+    ),
+    "payments_flagged": """
+        SELECT card_id, payment_id, attempted_at, amount_cents, country, attempts,
+               CASE WHEN attempts < 3 OR countries < 2 THEN 'small_then_large'
+                    WHEN amount_cents >= 50000 AND least <= 500 THEN 'both' ELSE 'three_in_a_minute' END AS rule
+        FROM (SELECT p.card_id, p.payment_id, p.occurred_at AS attempted_at, p.amount_cents, p.country, p.partition,
+                     p."offset", count(*) FILTER (is_near) AS attempts, min(o.amount_cents) AS least,
+                     count(DISTINCT o.country) FILTER (is_near) AS countries
+              FROM payment_attempted p JOIN (FROM payment_attempted) o ON o.card_id = p.card_id
+                  AND o.occurred_at BETWEEN p.occurred_at - INTERVAL 10 MINUTES AND p.occurred_at,
+                  LATERAL (SELECT o.occurred_at >= p.occurred_at - INTERVAL 60 SECONDS AS is_near)
+              GROUP BY ALL)
+        WHERE attempts >= 3 AND countries > 1 OR amount_cents >= 50000 AND least <= 500""",
+    "page_views_by_zip": oracle_loops.page_views_by_zip,
+    "clicks_with_user_name": oracle_loops.clicks_with_user_name,
+    "departures_with_weather": oracle_loops.departures_with_weather,
+    "order_state": oracle_loops.order_state,
+    "bus_speed": oracle_loops.bus_speed,
 }
 """View -> its answer: SQL over the events' relations, or a program."""
 

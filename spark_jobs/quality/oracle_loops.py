@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise
+from math import floor, sqrt
 from operator import itemgetter
 from typing import Any
 
@@ -102,6 +103,135 @@ def aircraft_turnarounds(events: Events) -> pa.Table:
         rows, tailnum=pa.string(), airport=pa.string(), arrived_with=pa.string(), arrived_at=INSTANT,
         next_airport=pa.string(), departed_with=pa.string(), departed_at=INSTANT, ground_minutes=pa.int64(),
     )  # fmt: skip
+
+
+def page_views_by_zip(events: Events) -> pa.Table:
+    """Each page view, with what the viewer's profile said of the ZIP code when the page was viewed."""
+    rows = _as_of(events, "user_id", ("profile_changed", "zip"), ("page_viewed", "url"))
+    found = ((user, at, url, profile and profile[1]) for user, at, (url,), profile in rows)
+    return _table(found, user_id=pa.int64(), viewed_at=INSTANT, url=pa.string(), zip=pa.string())
+
+
+def clicks_with_user_name(events: Events) -> pa.Table:
+    rows = _as_of(events, "user_id", ("profile_changed", "name"), ("ad_clicked", "ad_id", "impression_id"))
+    found = ((user, at, *click, profile and profile[1]) for user, at, click, profile in rows)
+    return _table(
+        found, user_id=pa.int64(), clicked_at=INSTANT, ad_id=pa.string(), impression_id=pa.string(),
+        user_name=pa.string(),
+    )  # fmt: skip
+
+
+def departures_with_weather(events: Events) -> pa.Table:
+    """The weather before a departure, unless it was observed more than two hours before."""
+    measured = ("temp_f", "wind_mph", "visibility_miles")
+    rows = _as_of(events, "origin", ("weather_observed", *measured), ("flight_departed", "flight_id", "delay_minutes"))
+    found = (
+        (origin, flight, at, delay, *(weather if weather and at - weather[0] <= 2 * 60 * MINUTE_US else (None,) * 4))
+        for origin, at, (flight, delay), weather in rows
+    )
+    return _table(
+        found, origin=pa.string(), flight_id=pa.string(), departed_at=INSTANT, delay_minutes=pa.int64(),
+        observed_at=INSTANT, temp_f=pa.float64(), wind_mph=pa.float64(), visibility_miles=pa.float64(),
+    )  # fmt: skip
+
+
+def _as_of(events: Events, key: str, dimension: tuple[str, ...], fact: tuple[str, ...]) -> Iterator[Row]:
+    """(key, microseconds, values of the fact, microseconds and values of the dimension before it, or None).
+
+    dimension, fact: the event type, then the fields that are its values; those of what was removed are None.
+    """
+    kinds = [
+        f'SELECT {key}, occurred_at, topic, partition, "offset", {place} AS place, coalesce(deleted, false) AS gone, '
+        f"row({', '.join(fields)}) AS v{place} FROM {event_type}"
+        for place, (event_type, *fields) in enumerate((dimension, fact))
+    ]
+    query = f"""SELECT {key}, epoch_us(occurred_at), place, gone, v0, v1
+        FROM ({" UNION ALL BY NAME ".join(kinds)}) ORDER BY {key}, {IN_TIME}"""
+    of_key, known = None, None
+    for one, at, place, gone, said, happened in _rows(events, query, dimension[0], fact[0]):
+        if one != of_key:
+            of_key, known = one, None
+        if place == 1:
+            yield one, at, tuple(happened.values()), known
+        else:
+            known = (at, *(None if gone else value for value in said.values()))
+
+
+def order_state(events: Events) -> pa.Table:
+    """An order is open from its first placing, by command or in fact, to the first cancel after that."""
+    query = f"""
+        SELECT order_id, epoch_us(occurred_at), action, command_id FROM (
+            SELECT * FROM order_commanded UNION ALL BY NAME SELECT *, 'placed' AS action FROM order_placed)
+        ORDER BY order_id, {IN_TIME}"""
+    found: list[Row] = []
+    for order, entries in groupby(_rows(events, query, "order_commanded", "order_placed"), itemgetter(0)):
+        state, since, changes = "none", 0, 0
+        for _, at, action, command in entries:
+            reason = _refusal(state, action)
+            if reason:
+                found.append((order, "refused", state, at, 0, command, reason))
+            elif action in ("place", "placed"):
+                state, since = ("open", at) if state == "none" else (state, since)
+            else:
+                state, changes = ("open", changes + 1) if action == "change" else ("cancelled", changes)
+        if state != "none":
+            found.append((order, "state", state, since, changes, None, None))
+    return _table(
+        found, order_id=pa.string(), entry=pa.string(), state=pa.string(), since=INSTANT, changes=pa.int64(),
+        command_id=pa.string(), reason=pa.string(),
+    )  # fmt: skip
+
+
+def _refusal(state: str, action: str) -> str | None:
+    if action == "placed":
+        return None
+    if action == "place":
+        return None if state == "none" else "placed before"
+    return {"none": "not placed", "cancelled": "cancelled before", "open": None}[state]
+
+
+def bus_speed(events: Events) -> pa.Table:
+    """Way and speed since the bus's report before, on a plane; the next of the four stops, and the time to it."""
+    query = f"""SELECT bus_id, epoch_us(occurred_at), line, lat, lon FROM bus_position_reported
+        ORDER BY bus_id, {IN_TIME}"""
+    found: list[Row] = []
+    for bus, reports in groupby(_rows(events, query, "bus_position_reported"), itemgetter(0)):
+        before: Row | None = None
+        for report in reports:
+            _, at, line, lat, lon = report
+            stop, way = _next_stop(lat, lon)
+            metres, speed, arrives = None, None, None
+            if before:
+                micros, driven = at - before[1], _metres(lat - before[3], lon - before[4], lat)
+                metres = floor(driven + 0.5)
+                if 0 < micros <= 5 * MINUTE_US:
+                    speed = driven * 3.6e6 / micros
+                    arrives = at + floor(way / driven * micros) if driven >= 1 and way < 1e6 else None
+            found.append((bus, line, at, metres, speed, stop, arrives))
+            before = report
+    return _table(
+        found, bus_id=pa.string(), line=pa.string(), reported_at=INSTANT, metres=pa.int64(), speed_kmh=pa.float64(),
+        next_stop=pa.string(), arrives_at=INSTANT,
+    )  # fmt: skip
+
+
+def _next_stop(lat: float, lon: float) -> tuple[str, float]:
+    """Which, and how far: buses go round the centre against the clock, and stops lie at the bus's distance from it."""
+    up, aside = lat - 47.05, lon - 8.3
+    far = sqrt(up * up + aside * aside)
+    if aside > 0 and up >= 0:
+        return "north", _metres(far - up, -aside, lat)
+    if up > 0:
+        return "west", _metres(-up, -far - aside, lat)
+    return ("south", _metres(-far - up, -aside, lat)) if aside < 0 else ("east", _metres(-up, far - aside, lat))
+
+
+def _metres(north: float, east: float, lat: float) -> float:
+    """So many degrees to the north and to the east, at a latitude; its cosine by the series, as the view says."""
+    r = lat * 1.7453292519943295e-2
+    narrow = 1 - r * r / 2 + r * r * r * r / 24 - r * r * r * r * r * r / 720
+    up, aside = 111_320 * north, 111_320 * narrow * east
+    return sqrt(up * up + aside * aside)
 
 
 def _rows(events: Events, query: str, *event_types: str) -> Iterator[Row]:

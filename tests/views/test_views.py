@@ -1,6 +1,7 @@
 """Every view against its cases: as batch, as speed, and merged at every cut. A case is data; see spark_jobs/testing."""
 
 import datetime as dt
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ def utc(value: Any) -> Any:
     return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value
 
 
-def test_every_view_has_a_case() -> None:
-    assert {case.view for case in CASES} == {view.id for view in registry.views()}
+def test_every_view_has_three_cases() -> None:
+    """A plain one; late, repeated and out of order; and the edge of its window or stretch."""
+    counts = Counter(case.view for case in CASES)
+    assert {view.id for view in registry.views()} == counts.keys()
+    assert not [view for view, cases in counts.items() if cases < 3]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}-{case.name}")
