@@ -32,6 +32,8 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     Raises: ViewError, ExpressionError.
     """
     types = types_of(declared)
+    if not types:
+        raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `over`")
     fields = _fields(types, shapes)
     for column in (*declared.by, *declared.measures, *declared.each, *declared.derived, *declared.lookups):
         _check_name(column)
@@ -169,12 +171,13 @@ def _window(declared: Window) -> BoundWindow:
 
 def _fields(types: tuple[str, ...], shapes: Shapes) -> dict[str, Kind]:
     """The columns that expressions may use: the envelope and the fields of all the types."""
-    fields: dict[str, Kind] = dict(ENVELOPE)
+    fields: dict[str, Kind] = {}
     for event_type in types:
         if event_type not in shapes:
             raise ViewError(
                 f"unknown event type {event_type}", f"known are {', '.join(sorted(shapes))}; see schemas/events"
             )
+        fields |= ENVELOPE if shapes[event_type].has_envelope else {}
         for field, kind in shapes[event_type].fields.items():
             if fields.setdefault(field, kind) != kind:
                 raise ViewError(

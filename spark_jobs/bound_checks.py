@@ -11,10 +11,11 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from spark_jobs import aggregates, sequences
+from spark_jobs import aggregates, over, sequences
 from spark_jobs.binding import ViewError
 from spark_jobs.dialect import Dialect, type_of
 from spark_jobs.expressions import Kind
+from spark_jobs.over import OverView, answer_kinds
 from spark_jobs.view import ENVELOPE, AggregateView, SequenceView, View
 
 D = Dialect.DUCKDB
@@ -111,6 +112,17 @@ def _check_results(connection: duckdb.DuckDBPyConnection, view: SequenceView) ->
         integers = kind == "BIGINT" and kinds[name] in _INTEGERS
         if kinds[name] != type_of(kind, D) and not integers:
             raise ViewError(f"result {name} is {kinds[name]}, not {kind}", "declare its kind, or CAST it in resolve")
+
+
+def check_over(view: OverView) -> None:
+    """Bind the query of a view over a view in DuckDB. Raises ViewError."""
+    columns = ", ".join(
+        f'CAST(NULL AS {type_of(kind, D)}) AS "{name}"' for name, kind in answer_kinds(view.base).items()
+    )
+    try:
+        _connection().sql(over.answered(view, D, f"SELECT {columns}")).fetchall()
+    except duckdb.Error as error:
+        raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 
 
 def check_lookups(view: View, by_name: Mapping[str, View]) -> None:

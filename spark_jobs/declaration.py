@@ -66,9 +66,11 @@ class Top:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """Keys and mergeable measures over one or several event types.
+    """Keys and mergeable measures over one or several event types, or over another view's answer.
 
     of: event type, or several (a field that a type does not have is NULL there; `event_type` tells them apart).
+    over: in the place of `of`, a view, whose rows are counted when the question is asked; nothing is stored. Its
+    columns are there for expressions, and `asked_at`, the moment of the question.
     by: key column -> expression. measures: column -> Measure. where: which facts count.
     each: column -> expression of kind ARRAY<STRING>; a fact counts once per element, as that column.
     lookups: column -> Lookup, joined at serving, so that a changed name shows at once.
@@ -78,7 +80,8 @@ class Aggregate:
     answer are served. top: how many of them, and which.
     """
 
-    of: str | tuple[str, ...]
+    of: str | tuple[str, ...] = ()
+    over: str | None = None
     by: Mapping[str, str]
     measures: Mapping[str, Measure]
     where: str | None = None

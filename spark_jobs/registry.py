@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from spark_jobs import contracts
+from spark_jobs import contracts, over
 from spark_jobs.binding import NAME, ViewError, bind_aggregate, bind_sequence
-from spark_jobs.bound_checks import check_bound, check_lookups
+from spark_jobs.bound_checks import check_bound, check_lookups, check_over
 from spark_jobs.declaration import Aggregate, Declaration, Sequence
 from spark_jobs.expressions import ExpressionError, kind_of
+from spark_jobs.over import OverView, Served
 from spark_jobs.view import EventShape, Shapes, View
 
 FOLDER = Path(__file__).parent / "views"
@@ -31,9 +32,10 @@ class RegistryError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """The loaded views, in the order of their ids."""
+    """The loaded views, in the order of their ids: `all` that are stored, and those `over` others, which are not."""
 
     all: tuple[View, ...]
+    over: tuple[OverView, ...] = ()
 
     def __iter__(self) -> Iterator[View]:
         return iter(self.all)
@@ -53,6 +55,12 @@ class Views:
     def by_name(self) -> Mapping[str, View]:
         """The newest version of each view."""
         return {view.name: view for view in sorted(self.all, key=lambda one: one.version)}
+
+    @cached_property
+    def served(self) -> Mapping[str, Served]:
+        """The newest version of each view that can be asked, by name."""
+        both: list[Served] = [*self.all, *self.over]
+        return {view.name: view for view in sorted(both, key=lambda one: (one.version, one.name))}
 
     def __getitem__(self, view_id: str) -> View:
         return self.by_id[view_id]
@@ -79,29 +87,61 @@ def views() -> Views:
 def load(folder: Path = FOLDER, shapes: Shapes | None = None) -> Views:
     """Load and check every view file of `folder`. Raises RegistryError for the first wrong one."""
     shapes = shapes_of(contracts.load()) if shapes is None else shapes
-    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
-    loaded = Views(tuple(_load(file, shapes) for file in files))
-    for view, file in zip(loaded, files, strict=True):
+    declared = {}
+    for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
+        with _blamed(file):
+            declared[file] = _declared(file)
+    stored = {file: one for file, one in declared.items() if isinstance(one, Sequence) or one.over is None}
+    loaded = Views(tuple(_load(file, one, shapes) for file, one in stored.items()))
+    for view, file in zip(loaded, stored, strict=True):
         with _blamed(file):
             check_lookups(view, loaded.by_name)
+    return _with_over(loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.over})
+
+
+def _with_over(loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
+    """The views, with those over others: each after the one that it is over."""
+    files = {_name(file, one): file for file, one in declared.items()}
+    with _blamed(next(iter(declared), FOLDER)):
+        order = over.depths({name: declared[file] for name, file in files.items()})
+    for name in order:
+        file, one = files[name], declared[files[name]]
+        with _blamed(file):
+            base = loaded.served.get(str(one.over))
+            if base is None:
+                raise ViewError(f"there is no view {one.over} to be over", f"known are {', '.join(loaded.served)}")
+            view = over.bind(name, _where(file), one, base)
+            _check_file(file, view)
+            check_over(view)
+            loaded = Views(loaded.all, (*loaded.over, view))
     return loaded
 
 
-def _load(file: Path, shapes: Shapes) -> View:
+def _load(file: Path, declared: Declaration, shapes: Shapes) -> View:
     with _blamed(file):
-        declared = _declared(file)
-        name = file.stem.removesuffix(f"_v{declared.version}") if declared.version > 1 else file.stem
-        where = f"spark_jobs/views/{file.name}"
+        name, where = _name(file, declared), _where(file)
         view: View
         if isinstance(declared, Aggregate):
             view = bind_aggregate(name, where, declared, shapes)
         else:
             view = bind_sequence(name, where, declared, shapes)
-        if not NAME.fullmatch(view.name) or view.id != file.stem:
-            hint = f"name the file {view.id}.py: lower case, and _v{view.version} for versions after the first"
-            raise ViewError(f"the file of version {view.version} is named {file.name}", hint)
+        _check_file(file, view)
         check_bound(view)
         return view
+
+
+def _where(file: Path) -> str:
+    return f"spark_jobs/views/{file.name}"
+
+
+def _name(file: Path, declared: Declaration) -> str:
+    return file.stem.removesuffix(f"_v{declared.version}") if declared.version > 1 else file.stem
+
+
+def _check_file(file: Path, view: Served) -> None:
+    if not NAME.fullmatch(view.name) or view.id != file.stem:
+        hint = f"name the file {view.id}.py: lower case, and _v{view.version} for versions after the first"
+        raise ViewError(f"the file of version {view.version} is named {file.name}", hint)
 
 
 def _declared(file: Path) -> Declaration:
@@ -136,5 +176,5 @@ def _reason(error: ViewError | ExpressionError) -> str:
 
 
 if __name__ == "__main__":
-    for one in views():
+    for one in (*views(), *views().over):
         print(f"{one.id} ({one.owner}; {', '.join(one.event_types)}): {one.description}")

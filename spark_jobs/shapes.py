@@ -20,11 +20,15 @@ ENVELOPE: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class EventShape:
-    """What views need to know of an event type: its fields' kinds, the required ones, whether it is a changelog."""
+    """What views need to know of an event type: its fields' kinds, the required ones, whether it is a changelog.
+
+    has_envelope: false for the rows of a view, over which another view is made.
+    """
 
     fields: Mapping[str, Kind]
     compacted: bool = False
     required: frozenset[str] = frozenset()
+    has_envelope: bool = True
 
     def never_null(self, expression: Expression) -> bool:
         """Surely a value in every fact: a required field as it is, or the time of the event."""

@@ -16,13 +16,14 @@ import duckdb
 import pyarrow as pa
 import yaml
 
-from spark_jobs import aggregates, contracts, dedupe, sequences
+from spark_jobs import aggregates, contracts, dedupe, over, sequences
 from spark_jobs.decode import identity
 from spark_jobs.dialect import Dialect, listed, quote
+from spark_jobs.over import OverView, Served
 from spark_jobs.partials import compute
 from spark_jobs.registry import Views
 from spark_jobs.sketches import add_sketches, sketched
-from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.view import AggregateView, SequenceView
 
 D = Dialect.DUCKDB
 INSTANT = pa.timestamp("us", "UTC")
@@ -113,7 +114,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def answer(view: View, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
+def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
     """What the view serves where the batch layer has built `built` and the speed layer computed `new`; sorted.
 
     now: the moment of the question, for trailing windows.
@@ -128,8 +129,10 @@ def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
 
 
 def _answer(
-    connection: duckdb.DuckDBPyConnection, view: View, views: Views, built: Facts, new: Facts, now: datetime | None
+    connection: duckdb.DuckDBPyConnection, view: Served, views: Views, built: Facts, new: Facts, now: datetime | None
 ) -> str:
+    if isinstance(view, OverView):
+        return over.answered(view, D, _answer(connection, view.base, views, built, new, now), now)
     passed = compute(new, [view])
     if passed.failed:
         raise AssertionError(passed.failed)

@@ -226,3 +226,4 @@ class SequenceView(Identity):
 
 
 View = AggregateView | SequenceView
+"""A view that both layers store: see over.py for those that nobody does."""

@@ -17,6 +17,13 @@ START, END = "window_start", "window_end"
 _BACK = "pane__back"  # no name of an author has two underscores in a row
 
 
+def moment(dialect: Dialect, now: datetime | None) -> str:
+    """SQL of the moment of the question; None: the engine's clock."""
+    if now:
+        return instant(str(since_epoch(now)), dialect)
+    return "current_timestamp()" if dialect is Dialect.SPARK else "now()"
+
+
 @dataclass(frozen=True)
 class BoundWindow:
     """A window with its lengths in microseconds."""
@@ -34,7 +41,7 @@ class BoundWindow:
         """SELECT of the relation's rows, each with its window's columns. `now`: None for the engine's clock."""
         d = dialect
         if not isinstance(self.declaration, Hopping):
-            at = instant(str(since_epoch(now)), d) if now else "current_timestamp()" if d is Dialect.SPARK else "now()"
+            at = moment(d, now)
             since = instant(f"{micros(at, d)} - {self.size:d}", d)
             return f"SELECT * FROM {relation} WHERE {PANE} > {since} AND {PANE} <= {at}"
         steps = f"sequence(0L, {self.size - self.every:d}L, {self.every:d}L)"

@@ -12,6 +12,7 @@ from spark_jobs.batch import coverage
 from spark_jobs.expressions import quote_text
 from spark_jobs.ledger.models import Publication, Run
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.over import OverView, Served
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source, serving_sql
 from spark_jobs.view import AggregateView, View
@@ -100,7 +101,7 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
     """Give each serving view its text; touch only those whose text changes."""
     ensure_named(execute, views)
     existing, given = serving_views(execute, "serving"), store.serving_sql()
-    for view in views.by_name.values():
+    for view in views.served.values():
         if not is_servable(view, sources, views):
             continue
         name, sql = view.name, serving_sql(view, sources, views)
@@ -113,8 +114,10 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
         store.record_serving_sql(name, sql)
 
 
-def is_servable(view: View, sources: Mapping[str, Source], views: Views) -> bool:
-    """The publication has the view, and every view that it looks up."""
+def is_servable(view: Served, sources: Mapping[str, Source], views: Views) -> bool:
+    """The publication has the view, and every view that it is over or looks up."""
+    if isinstance(view, OverView):
+        return is_servable(view.base, sources, views)
     lookups = view.lookups.values() if isinstance(view, AggregateView) else ()
     return view.id in sources and all(views.by_name[lookup.view].id in sources for lookup in lookups)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import duckdb
 
 from spark_jobs.dialect import Dialect, listed, quote
-from spark_jobs.view import RANK, AggregateView, View
+from spark_jobs.over import OverView, Served
+from spark_jobs.view import RANK, AggregateView
 
 D = Dialect.DUCKDB
 
@@ -32,11 +33,13 @@ class Shape:
         return [*self.keys, *self.values]
 
 
-def shape_of(view: View, *, served: bool = False, tolerance: float | None = None) -> Shape:
+def shape_of(view: Served, *, served: bool = False, tolerance: float | None = None) -> Shape:
     """The shape of `Merged.own`, or of what is `served`.
 
     tolerance: for DOUBLE values without one, where two programs did the arithmetic.
     """
+    if isinstance(view, OverView):
+        return shape_of(view.aggregate, served=served, tolerance=tolerance)
     if not isinstance(view, AggregateView):
         doubles = [name for name, kind in view.results.items() if kind == "DOUBLE"]
         given = {} if tolerance is None else dict.fromkeys(doubles, tolerance)

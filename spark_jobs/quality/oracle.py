@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from spark_jobs.quality import oracle_loops
+from spark_jobs.quality import oracle_buses, oracle_loops
 from spark_jobs.quality.oracle_events import Events, Partition
 
 APPROXIMATE = {("orders_by_hour", "buyers"): 5 * 1.04 / 4096**0.5}
@@ -65,6 +65,17 @@ def _clicks(
             UNION ALL
             SELECT {keys.format("c")}, {alone} AS {name}, c.occurred_at, c.partition, c."offset", 1, NULL, 'orphan'
             FROM {clicked} c ANTI JOIN {shown} s ON {near})"""
+
+
+def _rates(shown: str, clicked: str, by: tuple[str, ...], per: str, times: str, within: str) -> str:
+    """Per `per` and hour how much of what was shown has a click in the time after it."""
+    same = " AND ".join(f"c.{name} = s.{name}" for name in by)
+    return f"""
+        SELECT {per}, date_trunc('hour', occurred_at) AS hour, count(*) AS {times}, count(*) FILTER (met) AS clicked,
+               CAST(count(*) FILTER (met) AS DOUBLE) / count(*) AS click_rate
+        FROM (SELECT *, EXISTS (FROM {clicked} c WHERE {same} AND c.occurred_at
+                                BETWEEN s.occurred_at AND s.occurred_at + INTERVAL {within}) AS met FROM {shown} s)
+        GROUP BY ALL"""
 
 
 ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
@@ -181,11 +192,23 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
                   LATERAL (SELECT o.occurred_at >= p.occurred_at - INTERVAL 60 SECONDS AS is_near)
               GROUP BY ALL)
         WHERE attempts >= 3 AND countries > 1 OR amount_cents >= 50000 AND least <= 500""",
+    "trades_by_colour": oracle_loops.trades_by_colour,
+    "search_rate_by_hour": _rates(
+        "search_performed", "result_clicked", ("session_id", "search_id"), "query", "searches", "1 HOUR"
+    ),
+    "ad_rate_by_hour": _rates("ad_shown", "ad_clicked", ("impression_id",), "ad_id", "showings", "30 MINUTES"),
+    "page_views_per_zip_day": """
+        SELECT zip, CAST(p.occurred_at AS DATE) AS day, count(*) AS page_views, count(DISTINCT p.user_id) AS viewers
+        FROM page_viewed p ASOF LEFT JOIN (
+            SELECT user_id, occurred_at AS since, CASE WHEN deleted IS NOT TRUE THEN zip END AS zip FROM profile_changed
+            QUALIFY 1 = row_number() OVER (
+                PARTITION BY user_id, occurred_at ORDER BY topic DESC, partition DESC, "offset" DESC)) c
+        ON p.user_id = c.user_id AND p.occurred_at > c.since GROUP BY ALL""",
     "page_views_by_zip": oracle_loops.page_views_by_zip,
     "clicks_with_user_name": oracle_loops.clicks_with_user_name,
     "departures_with_weather": oracle_loops.departures_with_weather,
     "order_state": oracle_loops.order_state,
-    "bus_speed": oracle_loops.bus_speed,
+    "bus_speed": oracle_buses.bus_speed,
 }
 """View -> its answer: SQL over the events' relations, or a program."""
 

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise
-from math import floor, sqrt
 from operator import itemgetter
 from typing import Any
 
@@ -26,17 +25,17 @@ LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 def word_count(events: Events) -> pa.Table:
     """A word is a run of a-z and 0-9, after A-Z became a-z; other letters part words."""
     words: Counter[str] = Counter()
-    for text, times in _rows(events, "SELECT text, count(*) FROM sentence_posted GROUP BY text", "sentence_posted"):
+    for text, times in rows_of(events, "SELECT text, count(*) FROM sentence_posted GROUP BY text", "sentence_posted"):
         for word in re.findall("[a-z0-9]+", text.translate(LOWER)):
             words[word] += times
-    return _table(words.items(), word=pa.string(), occurrences=pa.int64())
+    return table_of(words.items(), word=pa.string(), occurrences=pa.int64())
 
 
 def sessions(events: Events) -> pa.Table:
     """The views of one user, each at most 30 minutes after the one before."""
     query = f"SELECT user_id, epoch_us(occurred_at), url FROM page_viewed ORDER BY user_id, {IN_TIME}"
     found: list[list[Row]] = []
-    for _, views in groupby(_rows(events, query, "page_viewed"), itemgetter(0)):
+    for _, views in groupby(rows_of(events, query, "page_viewed"), itemgetter(0)):
         begun = len(found)
         for view in views:
             if len(found) > begun and view[1] - found[-1][-1][1] <= GAP_US:
@@ -44,7 +43,7 @@ def sessions(events: Events) -> pa.Table:
             else:
                 found.append([view])
     rows = ((s[0][0], s[0][1], s[-1][1], len(s), s[0][2], s[-1][2]) for s in found)
-    return _table(
+    return table_of(
         rows, user_id=pa.int64(), started_at=INSTANT, ended_at=INSTANT, pages=pa.int64(),
         entry_url=pa.string(), exit_url=pa.string(),
     )  # fmt: skip
@@ -60,7 +59,7 @@ def trades(events: Events) -> pa.Table:
             FROM order_executed)
         ORDER BY comp_id, {IN_TIME}"""
     found: list[Row] = []
-    items = _rows(events, query, "order_placed", "order_executed")
+    items = rows_of(events, query, "order_placed", "order_executed")
     for _, of_company in groupby(items, itemgetter(0)):
         waiting: Row | None = None
         for item in of_company:
@@ -74,7 +73,7 @@ def trades(events: Events) -> pa.Table:
                 waiting = None
         if waiting is not None:
             found.append(_trade("waiting", waiting))
-    return _table(
+    return table_of(
         found, comp_id=pa.int64(), status=pa.string(), waited_from=INSTANT, waited_until=INSTANT, order_id=pa.string(),
         colour=pa.string(), execution_id=pa.string(), venue=pa.string(),
     )  # fmt: skip
@@ -86,6 +85,20 @@ def _trade(status: str, waited: Row, until: Row | None = None, with_it: bool = F
     return waited[0], status, waited[1], until and until[1], *both.get(True, nothing), *both.get(False, nothing)
 
 
+def trades_by_colour(events: Events) -> pa.Table:
+    done = [one for one in trades(events).to_pylist() if one["status"] == "traded"]
+    last: dict[Row, Any] = {}
+    for one in done:
+        pair = one["colour"], one["venue"]
+        last[pair] = max(last.get(pair, one["waited_until"]), one["waited_until"])
+    counts = Counter((one["colour"], one["venue"]) for one in done)
+    schema = pa.schema(
+        [("colour", pa.string()), ("venue", pa.string()), ("trades", pa.int64()), ("last_traded_at", INSTANT)]
+    )
+    rows = [{"colour": c, "venue": v, "trades": n, "last_traded_at": last[c, v]} for (c, v), n in counts.items()]
+    return pa.Table.from_pylist(rows, schema)
+
+
 def aircraft_turnarounds(events: Events) -> pa.Table:
     """Each arrival of an aircraft that is followed by a departure of it, and the whole minutes between them."""
     query = f"""
@@ -93,13 +106,13 @@ def aircraft_turnarounds(events: Events) -> pa.Table:
             SELECT *, true AS has_arrived, dest AS airport FROM flight_arrived UNION ALL BY NAME
             SELECT *, false AS has_arrived, origin AS airport FROM flight_departed)
         WHERE tailnum IS NOT NULL ORDER BY tailnum, {IN_TIME}"""
-    moves = _rows(events, query, "flight_arrived", "flight_departed")
+    moves = rows_of(events, query, "flight_arrived", "flight_departed")
     rows = (
         (a[0], a[3], a[4], a[1], d[3], d[4], d[1], (d[1] - a[1]) // MINUTE_US)
         for a, d in pairwise(moves)
         if a[0] == d[0] and a[2] and not d[2]
     )
-    return _table(
+    return table_of(
         rows, tailnum=pa.string(), airport=pa.string(), arrived_with=pa.string(), arrived_at=INSTANT,
         next_airport=pa.string(), departed_with=pa.string(), departed_at=INSTANT, ground_minutes=pa.int64(),
     )  # fmt: skip
@@ -109,13 +122,13 @@ def page_views_by_zip(events: Events) -> pa.Table:
     """Each page view, with what the viewer's profile said of the ZIP code when the page was viewed."""
     rows = _as_of(events, "user_id", ("profile_changed", "zip"), ("page_viewed", "url"))
     found = ((user, at, url, profile and profile[1]) for user, at, (url,), profile in rows)
-    return _table(found, user_id=pa.int64(), viewed_at=INSTANT, url=pa.string(), zip=pa.string())
+    return table_of(found, user_id=pa.int64(), viewed_at=INSTANT, url=pa.string(), zip=pa.string())
 
 
 def clicks_with_user_name(events: Events) -> pa.Table:
     rows = _as_of(events, "user_id", ("profile_changed", "name"), ("ad_clicked", "ad_id", "impression_id"))
     found = ((user, at, *click, profile and profile[1]) for user, at, click, profile in rows)
-    return _table(
+    return table_of(
         found, user_id=pa.int64(), clicked_at=INSTANT, ad_id=pa.string(), impression_id=pa.string(),
         user_name=pa.string(),
     )  # fmt: skip
@@ -129,7 +142,7 @@ def departures_with_weather(events: Events) -> pa.Table:
         (origin, flight, at, delay, *(weather if weather and at - weather[0] <= 2 * 60 * MINUTE_US else (None,) * 4))
         for origin, at, (flight, delay), weather in rows
     )
-    return _table(
+    return table_of(
         found, origin=pa.string(), flight_id=pa.string(), departed_at=INSTANT, delay_minutes=pa.int64(),
         observed_at=INSTANT, temp_f=pa.float64(), wind_mph=pa.float64(), visibility_miles=pa.float64(),
     )  # fmt: skip
@@ -148,7 +161,7 @@ def _as_of(events: Events, key: str, dimension: tuple[str, ...], fact: tuple[str
     query = f"""SELECT {key}, epoch_us(occurred_at), place, gone, v0, v1
         FROM ({" UNION ALL BY NAME ".join(kinds)}) ORDER BY {key}, {IN_TIME}"""
     of_key, known = None, None
-    for one, at, place, gone, said, happened in _rows(events, query, dimension[0], fact[0]):
+    for one, at, place, gone, said, happened in rows_of(events, query, dimension[0], fact[0]):
         if one != of_key:
             of_key, known = one, None
         if place == 1:
@@ -164,7 +177,7 @@ def order_state(events: Events) -> pa.Table:
             SELECT * FROM order_commanded UNION ALL BY NAME SELECT *, 'placed' AS action FROM order_placed)
         ORDER BY order_id, {IN_TIME}"""
     found: list[Row] = []
-    for order, entries in groupby(_rows(events, query, "order_commanded", "order_placed"), itemgetter(0)):
+    for order, entries in groupby(rows_of(events, query, "order_commanded", "order_placed"), itemgetter(0)):
         state, since, changes = "none", 0, 0
         for _, at, action, command in entries:
             reason = _refusal(state, action)
@@ -176,7 +189,7 @@ def order_state(events: Events) -> pa.Table:
                 state, changes = ("open", changes + 1) if action == "change" else ("cancelled", changes)
         if state != "none":
             found.append((order, "state", state, since, changes, None, None))
-    return _table(
+    return table_of(
         found, order_id=pa.string(), entry=pa.string(), state=pa.string(), since=INSTANT, changes=pa.int64(),
         command_id=pa.string(), reason=pa.string(),
     )  # fmt: skip
@@ -190,56 +203,14 @@ def _refusal(state: str, action: str) -> str | None:
     return {"none": "not placed", "cancelled": "cancelled before", "open": None}[state]
 
 
-def bus_speed(events: Events) -> pa.Table:
-    """Way and speed since the bus's report before, on a plane; the next of the four stops, and the time to it."""
-    query = f"""SELECT bus_id, epoch_us(occurred_at), line, lat, lon FROM bus_position_reported
-        ORDER BY bus_id, {IN_TIME}"""
-    found: list[Row] = []
-    for bus, reports in groupby(_rows(events, query, "bus_position_reported"), itemgetter(0)):
-        before: Row | None = None
-        for report in reports:
-            _, at, line, lat, lon = report
-            stop, way = _next_stop(lat, lon)
-            metres, speed, arrives = None, None, None
-            if before:
-                micros, driven = at - before[1], _metres(lat - before[3], lon - before[4], lat)
-                metres = floor(driven + 0.5)
-                if 0 < micros <= 5 * MINUTE_US:
-                    speed = driven * 3.6e6 / micros
-                    arrives = at + floor(way / driven * micros) if driven >= 1 and way < 1e6 else None
-            found.append((bus, line, at, metres, speed, stop, arrives))
-            before = report
-    return _table(
-        found, bus_id=pa.string(), line=pa.string(), reported_at=INSTANT, metres=pa.int64(), speed_kmh=pa.float64(),
-        next_stop=pa.string(), arrives_at=INSTANT,
-    )  # fmt: skip
-
-
-def _next_stop(lat: float, lon: float) -> tuple[str, float]:
-    """Which, and how far: buses go round the centre against the clock, and stops lie at the bus's distance from it."""
-    up, aside = lat - 47.05, lon - 8.3
-    far = sqrt(up * up + aside * aside)
-    if aside > 0 and up >= 0:
-        return "north", _metres(far - up, -aside, lat)
-    if up > 0:
-        return "west", _metres(-up, -far - aside, lat)
-    return ("south", _metres(-far - up, -aside, lat)) if aside < 0 else ("east", _metres(-up, far - aside, lat))
-
-
-def _metres(north: float, east: float, lat: float) -> float:
-    """So many degrees to the north and to the east, at a latitude; its cosine by the series, as the view says."""
-    r = lat * 1.7453292519943295e-2
-    narrow = 1 - r * r / 2 + r * r * r * r / 24 - r * r * r * r * r * r / 720
-    up, aside = 111_320 * north, 111_320 * narrow * east
-    return sqrt(up * up + aside * aside)
-
-
-def _rows(events: Events, query: str, *event_types: str) -> Iterator[Row]:
+def rows_of(events: Events, query: str, *event_types: str) -> Iterator[Row]:
+    """The answer to a query over these event types, a row at a time."""
     for batch in events.ask(query, *event_types).to_batches(max_chunksize=100_000):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _table(rows: Iterable[Row], **kinds: pa.DataType) -> pa.Table:
+def table_of(rows: Iterable[Row], **kinds: pa.DataType) -> pa.Table:
+    """Rows of columns of these kinds; an instant is in microseconds."""
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     arrays = [
         pa.array(column, pa.int64()).cast(kind) if kind == INSTANT else pa.array(column, kind)

@@ -22,10 +22,11 @@ from spark_jobs.dialect import Dialect, listed
 from spark_jobs.expressions import quote_text
 from spark_jobs.ledger.models import Pin
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.over import OverView, Served, stored_of
 from spark_jobs.quality.agreement import attribute
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
 from spark_jobs.quality.evidence import Evidence
-from spark_jobs.quality.findings import Absent, Finding, Unable, finding
+from spark_jobs.quality.findings import Absent, Finding, State, Unable, finding
 from spark_jobs.quality.limits import Unbuilt
 from spark_jobs.quality.oracle import APPROXIMATE, Oracle
 from spark_jobs.registry import Views
@@ -37,6 +38,7 @@ from spark_jobs.settings import settings
 from spark_jobs.view import AggregateView, View
 
 TOLERANCE = 1e-9
+LIMITED = "within a named limit"
 """Relative, for floating values: the oracle does its arithmetic in another order."""
 
 
@@ -102,7 +104,7 @@ class Pinned:
         self.stack.callback(fs.delete_dir, path)
         return folder
 
-    def answer(self, view: View) -> pa.Table:
+    def answer(self, view: Served) -> pa.Table:
         """All rows with their exact types, which the server's protocol turns into text; so it writes them to files."""
         folder = f"{self.folder}/{view.name}"
         relation = f"{pins.schema(self.pin.name)}.`{view.name}`"
@@ -123,11 +125,11 @@ def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tupl
     with pinned.stack:
         yield [
             ("I3", f"{view.name} is what the oracle says", lambda view=view: equals_the_oracle(view, pinned))  # type: ignore[misc]
-            for view in views.by_name.values()
+            for view in views.served.values()
         ]
 
 
-def equals_the_oracle(view: View, pinned: Pinned) -> Finding:
+def equals_the_oracle(view: Served, pinned: Pinned) -> Finding:
     """Every row of the view, read through the pin, against the oracle's."""
     if not pinned.pin.head:
         raise Absent("nothing has landed yet")
@@ -136,11 +138,23 @@ def equals_the_oracle(view: View, pinned: Pinned) -> Finding:
         expected = pinned.oracle.expected(view.name)
     except KeyError:
         raise Unable("the oracle has no program for this view; see quality/oracle.py") from None
-    return compared(view, served, expected, pinned.merged, pinned.limits)
+    found = compared(view, served, expected, pinned.merged, pinned.limits)
+    if found.state is State.HOLDS or not isinstance(view, OverView):
+        return found
+    return inherited(view, served, found, equals_the_oracle(view.base, pinned), pinned.merged)
+
+
+def inherited(view: OverView, served: pa.Table, found: Finding, below: Finding, merged: Merged) -> Finding:
+    """What a view over another differs in by the other's named limits alone; `below`: the finding of that one."""
+    merged.con.register("served", served)
+    _, strays = compare(merged.con, merged.answer(view), "FROM served", _shape(view))
+    if strays or below.state is not State.HOLDS or LIMITED not in below.note:
+        return found
+    return finding("I3", found.law, found.checked, "rows", (), note=f"{found.note}; of {view.base.name}: {below.note}")
 
 
 def compared(
-    view: View, served: pa.Table, expected: pa.Table, merged: Merged, limits: Callable[[View], Evidence]
+    view: Served, served: pa.Table, expected: pa.Table, merged: Merged, limits: Callable[[View], Evidence]
 ) -> Finding:
     """`merged`: the same sources and head; `limits`: the evidence behind the named limits, made when it is needed."""
     law = f"{view.name} is what the oracle says"
@@ -152,17 +166,19 @@ def compared(
     con = merged.con
     con.register("served", served)
     con.register("built", expected)
-    note = f"head {merged.head}, cut {merged.sources[view.id].cut}"
+    note = f"head {merged.head}, cut {merged.sources[stored_of(view).id].cut}"
     rows, differ = compare(con, "FROM built", "FROM served", shape)
     if not differ:
         return finding("I3", law, rows, "rows", (), note=note)
+    if isinstance(view, OverView):
+        return finding("I3", law, rows, "rows", first(con, shape, ("oracle", "served")), count=differ, note=note)
     own = replace(shape, values=[name for name in shape.values if name not in _looked_up(view)])
     attribute(merged, view, own, limits(view), merged.answer)
     _disown_strays(merged, view, shape)
     said = first(con, shape, ("oracle", "served"), where="cause IS NULL")
     counted = "SELECT cause, count(*) FROM differing WHERE cause IS NOT NULL GROUP BY 1 ORDER BY 1"
     causes = con.execute(counted).fetchall()
-    within = "".join(f"; within a named limit: {count:,} rows, {cause}" for cause, count in causes)
+    within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes)
     left = differ - sum(count for _, count in causes)
     return finding("I3", law, rows, "rows", said, count=left, note=note + within)
 
@@ -181,7 +197,7 @@ def _looked_up(view: View) -> Collection[str]:
     return view.lookups if isinstance(view, AggregateView) else ()
 
 
-def _shape(view: View) -> Shape:
+def _shape(view: Served) -> Shape:
     shape = shape_of(view, served=True, tolerance=TOLERANCE)
     estimates = {column: limit for (name, column), limit in APPROXIMATE.items() if name == view.name}
     return Shape(shape.keys, shape.values, shape.tolerances, estimates)

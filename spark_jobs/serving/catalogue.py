@@ -13,6 +13,7 @@ from spark_jobs import aggregates, sequences
 from spark_jobs.batch.coverage import Covered, holes
 from spark_jobs.declaration import Trailing
 from spark_jobs.dialect import Dialect
+from spark_jobs.over import ASKED_AT, OverView, Served, stored_of
 from spark_jobs.partials import batch_partials_sql
 from spark_jobs.registry import FOLDER, Views
 from spark_jobs.serving.answers import Answer
@@ -28,19 +29,21 @@ _KINDS = {"view": "STRING", "kind": "STRING", "of": "STRING", "grain": "STRING",
           "covered": "STRING", "fresh_to": "STRING", "owner": "STRING", "answers": "STRING"}  # fmt: skip
 
 
-def kind(view: View) -> str:
-    """What sort of view it is: the window of an aggregate, a sequence, or row by row."""
+def kind(view: Served) -> str:
+    """What sort of view it is: the window of an aggregate, a sequence, row by row, or what it is over."""
+    if isinstance(view, OverView):
+        return f"{kind(view.aggregate)} over {view.base.name}"
     if isinstance(view, SequenceView):
         return "sequence" if view.declaration.resolve else "row by row"
     window = type(view.window.declaration).__name__.lower() if view.window else ""
     return " ".join(filter(None, [window, "top" if view.top else "", "aggregate"]))
 
 
-def grain(view: View) -> str:
+def grain(view: Served) -> str:
     """What a row of the answer stands for: its keys."""
     if isinstance(view, SequenceView):
         return view.key
-    return ", ".join(view.served_keys)
+    return ", ".join((view.aggregate if isinstance(view, OverView) else view).served_keys)
 
 
 def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> Answer:
@@ -49,12 +52,12 @@ def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> An
     covered: the lsns past the cut that the speed layer has computed. fresh_to: when the newest of them was committed.
     """
     head = max(coverage, default=0)
-    rows = [_listed(view, sources.get(view.id, UNBUILT), coverage, head) for view in views]
+    rows = [_listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head) for view in (*views, *views.over)]
     return Answer(tuple(_KINDS), tuple(_KINDS.values()), rows)
 
 
-def _listed(view: View, source: Source, coverage: Covered, head: int) -> tuple[Any, ...]:
-    missing = holes(source.cut, head, coverage, view.column)
+def _listed(view: Served, source: Source, coverage: Covered, head: int) -> tuple[Any, ...]:
+    missing = holes(source.cut, head, coverage, stored_of(view).column)
     upto = missing[0] - 1 if missing else max(head, source.cut)
     at: datetime | None = coverage[upto].at if upto in coverage else None
     covered = f"{source.cut + 1}-{upto}" if upto > source.cut else "nothing past the cut"
@@ -65,10 +68,18 @@ def _listed(view: View, source: Source, coverage: Covered, head: int) -> tuple[A
     )  # fmt: skip
 
 
-def shown(view: View, views: Views, sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
+def shown(view: Served, views: Views, sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
     """Title and text of each part: the definition, the columns, the SQL of its steps."""
     yield "definition", (FOLDER / f"{view.id}.py").read_text("utf-8").rstrip()
     yield "columns", "\n".join(f"{name:24} {said.get('data_type', '')}" for name, said in columns(view).items())
+    if not isinstance(view, OverView):
+        yield from _steps(view)
+    known = {one.id: sources.get(one.id, UNBUILT) for one in views}
+    yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
+
+
+def _steps(view: View) -> Iterator[tuple[str, str]]:
+    """What the layers store of it, and how that becomes an answer."""
     facts_of = {event_type: f"facts.{event_type}" for event_type in view.event_types}
     if isinstance(view, AggregateView):
         partials = aggregates.partials(view, Dialect.DUCKDB, aggregates.source(view, Dialect.DUCKDB, facts_of))
@@ -81,8 +92,6 @@ def shown(view: View, views: Views, sources: Mapping[str, Source]) -> Iterator[t
             _pretty(sequences.rows(view, Dialect.DUCKDB, facts_of), Dialect.DUCKDB),
         )
         yield "rows to results", _pretty(sequences.resolve(view, Dialect.SPARK, "rows"), Dialect.SPARK)
-    known = {one.id: sources.get(one.id, UNBUILT) for one in views}
-    yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
 
 
 def _pretty(sql: str, dialect: Dialect) -> str:
@@ -98,12 +107,14 @@ def readme_table(views: Views) -> str:
     head = "| view | kind | a row per | answers |\n|---|---|---|---|\n"
     rows = [
         f"| `{name}` | {kind(view)} | {grain(view)}{_moment(view)} | {view.description} |\n"
-        for name, view in sorted(views.by_name.items())
+        for name, view in sorted(views.served.items())
     ]
     return head + "".join(rows)
 
 
-def _moment(view: View) -> str:
+def _moment(view: Served) -> str:
+    if isinstance(view, OverView):
+        return ", now" if ASKED_AT in view.aggregate.used_columns else _moment(view.base)
     is_trailing = isinstance(view, AggregateView) and view.window and isinstance(view.window.declaration, Trailing)
     return ", now" if is_trailing else ""
 

@@ -11,9 +11,10 @@ from typing import Any
 import yaml
 
 from spark_jobs.bound_measure import BoundMeasure
+from spark_jobs.over import OverView, Served
 from spark_jobs.registry import Views
 from spark_jobs.settings import ROOT
-from spark_jobs.view import RANK, AggregateView, View
+from spark_jobs.view import RANK, AggregateView
 
 PROJECT = ROOT / "dbt"
 SOURCES = PROJECT / "models/sources.yml"
@@ -26,7 +27,7 @@ DESCRIPTION = (
 
 def render(views: Views) -> str:
     """The file's text, the same for the same views; one table per view name, of its newest version."""
-    tables = [_table(view) for _, view in sorted(views.by_name.items())]
+    tables = [_table(view) for _, view in sorted(views.served.items())]
     source = {
         "name": "serving",
         "schema": "{{ env_var('TIDEMARK_PIN') }}",
@@ -49,7 +50,7 @@ def write(views: Views, file: Path = SOURCES) -> bool:
     return True
 
 
-def _table(view: View) -> dict[str, Any]:
+def _table(view: Served) -> dict[str, Any]:
     return {
         "name": view.name,
         "description": view.description,
@@ -60,8 +61,10 @@ def _table(view: View) -> dict[str, Any]:
     }
 
 
-def columns(view: View) -> dict[str, dict[str, str]]:
+def columns(view: Served) -> dict[str, dict[str, str]]:
     """The served columns in their order, each with its type where it is declared, and what it is made of."""
+    if isinstance(view, OverView):
+        return columns(view.aggregate)
     if not isinstance(view, AggregateView):
         kinds = {view.key: view.rows[0].key.kind, **view.results}
         return {name: {"data_type": kind} for name, kind in kinds.items()}

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from spark_jobs import over
 from spark_jobs.batch import coverage
-from spark_jobs.dialect import Dialect, quote
+from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.expressions import Kind, duckdb_of
 from spark_jobs.ledger.store import Store
+from spark_jobs.over import OverView, Served, aggregate_of, answer_kinds, stored_of
 from spark_jobs.registry import Views
 from spark_jobs.serving.behind import Event, origins, raw
 from spark_jobs.serving.merged import Merged
@@ -33,8 +35,20 @@ class ExplainError(Exception):
 
 
 @dataclass(frozen=True)
+class Below:
+    """Rows of another view."""
+
+    view: str
+    keys: tuple[str, ...]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
 class Explanation:
-    """`batch`: the stored row (a sequence: results and rows); `speed`: partials past the cut, each with its lsn."""
+    """`batch`: the stored row (a sequence: results and rows); `speed`: partials past the cut, each with its lsn.
+
+    below: of a view over a view, the rows of that one that count; nothing is stored then, and no records are listed.
+    """
 
     view: str
     key: Row
@@ -47,6 +61,7 @@ class Explanation:
     lookups: list[Row]
     events: list[Event]
     event_count: int
+    below: Below | None = None
 
 
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
@@ -55,15 +70,22 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     key = _key(view, given)
     current = store.current_publication()
     sources = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
-    cut, now = sources[view.id].cut, datetime.now(UTC)
+    stored = stored_of(view)
+    cut, now = sources[stored.id].cut, datetime.now(UTC)
     merged = Merged(views, sources, max(coverage.covered(cut), default=cut), now)
     where = matching(key, _kinds(view))
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
-    stored = _stored(view, key, now)
-    speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {stored} ORDER BY lsn")
+    if isinstance(view, OverView):
+        if not answer:
+            raise ExplainError(_nobody(merged, view, key))
+        below = _below(merged, view, key)
+        publication = current.id if current else None
+        return Explanation(view.id, key, publication, sources[stored.id], merged.head, answer, {}, [], [], [], 0, below)
+    rows = _stored(view, key, now)
+    speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {rows} ORDER BY lsn")
     if not answer and not speed:
         raise ExplainError(_nobody(merged, view, key))
-    found = origins(merged, view, stored, sorted({row["lsn"] for row in speed}))
+    found = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
     return Explanation(
         view=view.id,
         key=key,
@@ -71,7 +93,7 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
         source=sources[view.id],
         head=merged.head,
         answer=answer,
-        batch=_batch(merged, view, stored),
+        batch=_batch(merged, view, rows),
         speed=speed,
         lookups=_lookups(view, answer),
         events=raw(merged, found[:limit]),
@@ -79,12 +101,12 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     )
 
 
-def find(views: Views, name: str) -> View:
+def find(views: Views, name: str) -> Served:
     """The view of that name or id. Raises ExplainError with what is near."""
     name = name.removeprefix("serving.")
-    if found := views.by_name.get(name) or views.by_id.get(name):
+    if found := views.served.get(name) or views.by_id.get(name):
         return found
-    near = difflib.get_close_matches(name, [*views.by_name, *views.by_id], NEAR, 0.4)
+    near = difflib.get_close_matches(name, [*views.served, *views.by_id], NEAR, 0.4)
     raise ExplainError(f"there is no view {name}" + _perhaps(dict.fromkeys(near)) + "; `tidemark views` lists them")
 
 
@@ -92,15 +114,16 @@ def _perhaps(near: Mapping[str, None]) -> str:
     return f"; near: {', '.join(near)}" if near else ""
 
 
-def _kinds(view: View) -> dict[str, Kind]:
-    if isinstance(view, AggregateView):
-        return dict(view.served_keys)
+def _kinds(view: Served) -> dict[str, Kind]:
+    if aggregate := aggregate_of(view):
+        return dict(aggregate.served_keys)
+    assert isinstance(view, SequenceView)
     return {view.key: view.row_kinds["key"], "key": view.row_kinds["key"]}
 
 
-def _key(view: View, given: Sequence[str]) -> Row:
+def _key(view: Served, given: Sequence[str]) -> Row:
     """Column -> value. Some of the keys will do; then several rows are explained."""
-    names = list(view.served_keys) if isinstance(view, AggregateView) else [view.key]
+    names = [name for name in _kinds(view) if name != "key"]
     if not given:
         raise ExplainError(f"say which row of {view.name}: {' '.join(f'{name}=...' for name in names)}")
     key = {}
@@ -167,6 +190,16 @@ def _batch(merged: Merged, view: View, stored: str) -> dict[str, list[Row]]:
     return {what: _rows(merged, f"SELECT * FROM ({sql}) WHERE {stored}") for what, sql in parts.items() if sql}
 
 
+def _below(merged: Merged, view: OverView, key: Row) -> Below:
+    """The rows of the base that count for the key."""
+    counted = over.behind(view, D, merged.answer(view.base), merged.now)
+    where = matching({f"k__{name}": value for name, value in key.items()},
+                     {f"k__{name}": kind for name, kind in _kinds(view).items()})  # fmt: skip
+    columns = listed(answer_kinds(view.base), D)
+    keys = tuple(name for name in _kinds(view.base) if name != "key")
+    return Below(view.base.name, keys, _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
+
+
 def _lookups(view: View, answer: list[Row]) -> list[Row]:
     if not isinstance(view, AggregateView):
         return []
@@ -177,7 +210,7 @@ def _lookups(view: View, answer: list[Row]) -> list[Row]:
     ]
 
 
-def _nobody(merged: Merged, view: View, key: Row) -> str:
+def _nobody(merged: Merged, view: Served, key: Row) -> str:
     """No such row: say which keys are near, one column at a time."""
     said = f"{view.name} has no row with {', '.join(f'{name}={value}' for name, value in key.items())}"
     others = []

@@ -19,6 +19,13 @@ def lines(found: Explanation, limit: int, width: int | None = None) -> Iterator[
     yield f"{found.view}, {printable(key)}"
     yield _versions(found)
     yield from _part("served", found.answer, limit, width)
+    if found.below:
+        below = found.below
+        yield from _part(f"{len(below.rows):,} rows of {below.view} behind it", below.rows, limit, width)
+        if below.rows:
+            where = " ".join(f"{name}={plain(below.rows[0][name])}" for name in below.keys)
+            yield printable(f"where the first of them comes from: tidemark explain {below.view} {where}")
+        return
     for what, rows in found.batch.items():
         yield from _part(f"batch {what}, lsn <= {found.source.cut}", rows, limit, width)
     yield from _part(f"speed, lsn {found.source.cut + 1} to {found.head}", found.speed, limit, width)
@@ -99,6 +106,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "horizon": source.horizon,
         "head": found.head,
         "served": found.answer,
+        "below": {"view": found.below.view, "rows": found.below.rows} if found.below else None,
         "batch": {what: [_row(row) for row in rows] for what, rows in found.batch.items()},
         "speed": [_row(row) for row in found.speed],
         "lookups": found.lookups,

@@ -10,8 +10,9 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, sequences, tables, warehouse
+from spark_jobs import aggregates, over, sequences, tables, warehouse
 from spark_jobs.dialect import Dialect, listed, quote, since_epoch
+from spark_jobs.over import OverView, Served
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
 from spark_jobs.sketches import add_sketches
@@ -91,8 +92,10 @@ class Merged:
         late = "" if horizon is None else f" WHERE ts >= {since_epoch(horizon)}"
         return f"(SELECT * FROM ({self.speed(view)}){late})"
 
-    def answer(self, view: View) -> str:
+    def answer(self, view: Served) -> str:
         """The rows that `serving.<view>` gives."""
+        if isinstance(view, OverView):
+            return over.answered(view, DUCKDB, self.answer(view.base), self.now)
         if isinstance(view, SequenceView):
             return sequences.final(view, DUCKDB, f"({self._served(view)})")
         return aggregates.final(view, DUCKDB, self._merged(view), self._lookups(view), self.now)

@@ -106,7 +106,7 @@ def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
     sources: Mapping[str, Source] = store.sources(pin.publication_id)
     existing = serving_views(execute, schema(pin.name))
-    for view in views.by_name.values():
+    for view in views.served.values():
         if view.name not in existing and is_servable(view, sources, views):
             sql = serving_sql(view, sources, views, head=pin.head, now=pin.now)
             execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")

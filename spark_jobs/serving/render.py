@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_jobs import aggregates, sequences, tables
+from spark_jobs import aggregates, over, sequences, tables
 from spark_jobs.dialect import Dialect, listed, quote, since_epoch
+from spark_jobs.over import OverView, Served
 from spark_jobs.registry import Views
 from spark_jobs.view import AggregateView, SequenceView, View
 
@@ -30,13 +31,15 @@ class Source:
 
 
 def serving_sql(
-    view: View, sources: Mapping[str, Source], views: Views, head: int | None = None, now: datetime | None = None
+    view: Served, sources: Mapping[str, Source], views: Views, head: int | None = None, now: datetime | None = None
 ) -> str:
     """The SELECT of `serving.<view>`, or of a pin where `head` is its last lsn.
 
-    `sources`: view id -> Source, of this view and of those that it looks up. `now`: the moment of the question, for
-    trailing windows; None where the reader's clock says it.
+    `sources`: view id -> Source, of this view and of those that it is over or looks up. `now`: the moment of the
+    question, for trailing windows and `asked_at`; None where the reader's clock says it.
     """
+    if isinstance(view, OverView):
+        return over.answered(view, SPARK, serving_sql(view.base, sources, views, head, now), now)
     if isinstance(view, SequenceView):
         return _sequence(view, sources[view.id], head)
     lookups = {}

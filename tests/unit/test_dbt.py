@@ -32,9 +32,9 @@ def test_the_committed_sources_are_those_of_the_views() -> None:
 
 def test_every_view_is_a_source_with_exactly_the_columns_that_it_serves() -> None:
     found = tables(dbt_sources.render(registry.views()))
-    assert set(found) == set(registry.views().by_name)
+    assert set(found) == set(registry.views().served)
     for case in testing.cases(ROOT / "tests/views"):
-        names = [column["name"] for column in found[registry.views()[case.view].name]["columns"]]
+        names = [column["name"] for column in found[case.view]["columns"]]
         assert all(list(row) == names for row in case.expected), case.view
 
 
@@ -140,7 +140,7 @@ def test_every_mart_has_its_twin_with_description_tests_and_a_unit_test() -> Non
 def test_only_staging_reads_sources_and_only_those_that_exist() -> None:
     read = {model: re.findall(r"source\('serving', '(\w+)'\)", model.read_text()) for model in MODELS}
     assert all(not names for model, names in read.items() if model in MARTS)
-    assert {name for names in read.values() for name in names} <= set(registry.views().by_name)
+    assert {name for names in read.values() for name in names} <= set(registry.views().served)
 
 
 def test_marts_are_delta_tables() -> None:

@@ -63,13 +63,13 @@ def views_answer(view: str, records: pa.Table, cut: int) -> list[dict]:
     decoded = decode.decode(records.select(tables.RECORD.names), contracts.load())
     firsts = {name: dedupe.first_of_each(rows)[0] for name, rows in decoded.facts.items()}
     built, new = testing.until(firsts, cut)
-    return testing.answer(registry.views()[view], registry.views(), built, new, NOW)
+    return testing.answer(registry.views().served[view], registry.views(), built, new, NOW)
 
 
 @pytest.mark.parametrize("view", sorted(oracle.ANSWERS))
 def test_views_and_oracle_give_the_same_answer_from_the_same_records(view):
     records = busy() if view == "payments_flagged" else town()
-    records = flights() if set(registry.views()[view].event_types) & set(nycflights.EVENT_TYPES) else records
+    records = flights() if set(registry.views().served[view].event_types) & set(nycflights.EVENT_TYPES) else records
     served, truth = views_answer(view, records, cut=2), answer(Oracle(records, now=NOW).expected(view))
     assert len(served) == len(truth) > 2
     for row, true in zip(served, truth, strict=True):

@@ -1,0 +1,12 @@
+from spark_jobs.measures import Count
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    over="ad_click_through",
+    by={"ad_id": "ad_id", "hour": "date_trunc('HOUR', happened_at)"},
+    where="status <> 'orphan'",
+    measures={"showings": Count(), "clicked": Count(where="status = 'clicked'")},
+    derived={"click_rate": "try_divide(clicked, showings)"},
+    owner="web",
+    description="Per advertisement and hour of its showing: how many showings were clicked within 30 minutes.",
+)

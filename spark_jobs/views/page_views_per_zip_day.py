@@ -1,0 +1,10 @@
+from spark_jobs.measures import Count, CountDistinct
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    over="page_views_by_zip",
+    by={"zip": "zip", "day": "to_date(viewed_at)"},
+    measures={"page_views": Count(), "viewers": CountDistinct("user_id")},
+    owner="web",
+    description="Page views and viewers per day and ZIP code, each by where the viewer lived when the page was viewed.",
+)

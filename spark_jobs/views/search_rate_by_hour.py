@@ -1,0 +1,12 @@
+from spark_jobs.measures import Count
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    over="search_click_through",
+    by={"query": "query", "hour": "date_trunc('HOUR', happened_at)"},
+    where="status <> 'orphan'",
+    measures={"searches": Count(), "clicked": Count(where="status = 'clicked'")},
+    derived={"click_rate": "try_divide(clicked, searches)"},
+    owner="web",
+    description="Per query and hour of the search: how many searches led to a click within an hour.",
+)

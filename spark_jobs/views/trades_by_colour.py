@@ -1,0 +1,11 @@
+from spark_jobs.measures import Count, Max
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    over="trades",
+    by={"colour": "colour", "venue": "venue"},
+    where="status = 'traded'",
+    measures={"trades": Count(), "last_traded_at": Max("waited_until")},
+    owner="commerce",
+    description="Trades per colour of the order and venue of the execution.",
+)
