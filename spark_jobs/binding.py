@@ -11,10 +11,11 @@ from spark_jobs.bound_measure import BoundMeasure
 from spark_jobs.declaration import Aggregate, Row, Sequence, Window
 from spark_jobs.expressions import Expression, ExpressionError, Kind, parse
 from spark_jobs.measures import Last, Measure, MeasureError
-from spark_jobs.view import ENVELOPE, RANK, AggregateView, BoundRow, SequenceView, Shapes, types_of
+from spark_jobs.view import ENVELOPE, RANK, AggregateView, BoundRow, SequenceView, Shapes
 from spark_jobs.windows import END, PANE, START, BoundWindow
 
 NAME = re.compile(r"[a-z](_?[a-z0-9])*")
+EVERY = "*"
 RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
 
 
@@ -31,10 +32,8 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
 
     Raises: ViewError, ExpressionError.
     """
-    types = types_of(declared)
-    if not types:
-        raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `over`")
-    fields = _fields(types, shapes)
+    types = _types(declared, shapes)
+    fields = dict(ENVELOPE) if declared.of == EVERY else _fields(types, shapes)
     for column in (*declared.by, *declared.measures, *declared.each, *declared.derived, *declared.lookups):
         _check_name(column)
     if not declared.by or not declared.measures:
@@ -72,6 +71,14 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     )
     _check_top(view)
     return view
+
+
+def _types(declared: Aggregate, shapes: Shapes) -> tuple[str, ...]:
+    if not declared.of:
+        raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `over`")
+    if declared.of == EVERY:
+        return tuple(sorted(shapes))
+    return (declared.of,) if isinstance(declared.of, str) else declared.of
 
 
 def _answer(

@@ -68,7 +68,8 @@ class Top:
 class Aggregate:
     """Keys and mergeable measures over one or several event types, or over another view's answer.
 
-    of: event type, or several (a field that a type does not have is NULL there; `event_type` tells them apart).
+    of: event type, or several (a field that a type does not have is NULL there; `event_type` tells them apart); "*" for
+    every type, of which `event_id`, `event_type`, `occurred_at`, `deleted` and `topic` are there.
     over: in the place of `of`, a view, whose rows are counted when the question is asked; nothing is stored. Its
     columns are there for expressions, and `asked_at`, the moment of the question.
     by: key column -> expression. measures: column -> Measure. where: which facts count.

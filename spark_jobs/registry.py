@@ -4,7 +4,9 @@ view files + schemas/events -> load() -> Views. Everything that a wrong view can
 the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
 """
 
+import ast
 import importlib.util
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,11 +25,11 @@ FOLDER = Path(__file__).parent / "views"
 
 
 class RegistryError(ValueError):
-    """A view file that cannot be used: which, why, and what to do."""
+    """A view file that cannot be used: which, at which line, why, and what to do."""
 
-    def __init__(self, file: Path | str, reason: str, hint: str):
-        super().__init__(f"{file}: {reason} ({hint})")
-        self.file, self.reason, self.hint = str(file), reason, hint
+    def __init__(self, file: Path | str, line: int, reason: str, hint: str):
+        super().__init__(f"{file}:{line}: {reason} ({hint})")
+        self.file, self.line, self.reason, self.hint = str(file), line, reason, hint
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +168,24 @@ def _blamed(file: Path) -> Iterator[None]:
     try:
         yield
     except (ViewError, ExpressionError) as error:
-        raise RegistryError(file, _reason(error), error.hint) from error
+        raise RegistryError(file, _line(file, error), _reason(error), error.hint) from error
+
+
+def _line(file: Path, error: ViewError | ExpressionError) -> int:
+    """Where the file says what is wrong: its longest text that the reason names; else where it begins."""
+    try:
+        tree = ast.parse(file.read_text("utf-8"))
+    except (OSError, SyntaxError):
+        return 1
+    texts = [
+        (one.value, one.lineno)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    ]
+    said = error.text if isinstance(error, ExpressionError) else error.reason
+    named = [(len(text), -line) for text, line in texts if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)]
+    begins = [one.lineno for one in tree.body if isinstance(one, ast.Assign)]
+    return -max(named)[1] if named else min(begins, default=1)
 
 
 def _reason(error: ViewError | ExpressionError) -> str:

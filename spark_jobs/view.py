@@ -60,11 +60,6 @@ class Identity:
         return f"{self.name}_v{self.version}"
 
 
-def types_of(declaration: Aggregate) -> tuple[str, ...]:
-    of = declaration.of
-    return (of,) if isinstance(of, str) else of
-
-
 @dataclass(frozen=True, eq=False)
 class AggregateView(Identity):
     declaration: Aggregate
@@ -104,7 +99,7 @@ class AggregateView(Identity):
 
     @property
     def event_types(self) -> tuple[str, ...]:
-        return types_of(self.declaration)
+        return tuple(self.shapes)
 
     @cached_property
     def distinct_keys(self) -> dict[str, BoundMeasure]:

@@ -21,8 +21,9 @@ APPROXIMATE = {("orders_by_hour", "buyers"): 5 * 1.04 / 4096**0.5}
 EVENT_TYPES = (
     "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted", "stock_received",
     "lift_ride_taken", "vitals_measured", "profile_changed", "settings_changed",
-    "search_performed", "result_clicked", "ad_shown", "ad_clicked", "payment_attempted", "order_commanded",
-    "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "weather_observed",
+    "search_performed", "result_clicked", "ad_shown", "ad_clicked", "payment_attempted", "payment_disputed",
+    "order_commanded", "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "plane_changed",
+    "weather_observed",
 )  # fmt: skip
 
 _NAMES = """
@@ -43,6 +44,12 @@ _SETTINGS = """
     SELECT user_id, plan, locale FROM settings_changed
     QUALIFY 1 = row_number() OVER (PARTITION BY user_id ORDER BY topic DESC, partition DESC, "offset" DESC)
     AND deleted IS NOT TRUE
+"""
+
+_RATES = f"""
+    SELECT event_type, date_trunc('minute', occurred_at) AS minute, count(*) AS events
+    FROM ({" UNION ALL ".join(f"SELECT event_type, occurred_at FROM {one}" for one in EVENT_TYPES)})
+    GROUP BY ALL
 """
 
 
@@ -117,6 +124,18 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
             FROM (SELECT CAST(occurred_at AS DATE) AS day, product_id, CAST(sum(quantity) AS BIGINT) AS units,
                          count(*) AS orders FROM order_placed GROUP BY ALL))
         WHERE rank <= 10""",
+    "event_rates": _RATES,
+    "event_anomalies": f"""
+        SELECT event_type, nullif(CAST(sum(n) FILTER (age = 1) AS BIGINT), 0) AS events,
+               nullif(CAST(sum(n) FILTER (age > 1) AS BIGINT), 0) AS events_before,
+               nullif(CAST(sum(n * n) FILTER (age > 1) AS BIGINT), 0) AS squares_before,
+               (max(n) FILTER (age = 1) - avg(n) FILTER (age > 1))
+               / nullif(stddev_samp(n) FILTER (age > 1), 0) AS z_score
+        FROM (SELECT t.event_type, age, coalesce(events, 0) AS n
+              FROM (SELECT DISTINCT event_type FROM ({_RATES})) t CROSS JOIN range(1, 62) AS ages(age)
+              LEFT JOIN ({_RATES}) r ON r.event_type = t.event_type
+              AND minute = date_trunc('minute', $now) - to_minutes(CAST(age AS INTEGER)))
+        GROUP BY event_type HAVING sum(n) > 0""",
     "stock_on_hand": _STOCK,
     "stock_low": f"SELECT product_id, received, ordered, on_hand FROM ({_STOCK}) WHERE on_hand < 100",
     "lift_rides_sliding": """

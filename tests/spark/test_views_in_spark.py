@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs import registry, testing
 from spark_jobs.batch import resolving
+from spark_jobs.over import Served, stored_of
 from spark_jobs.partials import batch_partials_sql, compute, rejects_sql
 from spark_jobs.serving.render import Source, serving_sql
 from spark_jobs.view import AggregateView, SequenceView, View
@@ -28,18 +29,18 @@ def test_spark_serves_the_expected_answer(spark: SparkSession, case: testing.Cas
     facts = testing.facts(case.batches)
     for cut in (1, len(case.batches)):
         built, new = testing.until(facts, cut)
-        assert served(spark, views, views[case.view], built, new, case.now) == expected(case), f"cut {cut}"
+        assert served(spark, views, views.served[case.view], built, new, case.now) == expected(case), f"cut {cut}"
 
 
 def served(
     spark: SparkSession,
     views: registry.Views,
-    view: View,
+    view: Served,
     built: testing.Facts,
     new: testing.Facts,
     now: datetime | None,
 ) -> testing.Answer:
-    needed = [view, *looked_up(views, view)]
+    needed = [stored_of(view), *looked_up(views, stored_of(view))]
     for one in needed:
         build(spark, one, built)
     passed = compute(new, needed)

@@ -18,6 +18,7 @@ from deltalake import write_deltalake
 from spark_jobs import contracts, registry, tables, warehouse
 from spark_jobs.decode import decode
 from spark_jobs.dedupe import first_of_each
+from spark_jobs.over import stored_of
 from spark_jobs.partials import compute
 from spark_jobs.quality import rebuild
 from spark_jobs.serving.render import Source
@@ -50,7 +51,8 @@ class Platform:
     def __init__(self, views: Sequence[str]) -> None:
         loaded = registry.views()
         self.contracts = contracts.load()
-        self.views = registry.Views(tuple(loaded[view_id] for view_id in views))
+        over = tuple(view for view in loaded.over if stored_of(view).id in views)
+        self.views = registry.Views(tuple(loaded[view_id] for view_id in views), over)
         self.offsets = dict.fromkeys(self.contracts.topics, 0)
         self.lsn = 0
         self.recent: list[set[bytes]] = []

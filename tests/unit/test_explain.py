@@ -13,6 +13,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry import Views
 from spark_jobs.serving.explain import ExplainError, Explanation, explain
+from spark_jobs.serving.explained import lines
 from spark_jobs.serving.render import Source
 from tests.unit.small_platform import START, Platform, event
 
@@ -160,3 +161,20 @@ def test_the_command_prints_every_part_and_json(platform: Platform, monkeypatch:
     assert told["records"] == 3 and len(told["first_records"]) == 2
     refused = CliRunner().invoke(main, ["explain", "nope", "a=1"])
     assert refused.exit_code == 1 and "there is no view nope" in refused.output
+
+
+def test_a_row_of_a_view_over_a_view_names_the_rows_behind_it(platform: Platform) -> None:
+    def at(minute: int, event_type: str, **fields: Any) -> dict[str, Any]:
+        return event(event_type, START + dt.timedelta(minutes=minute), comp_id=1001, **fields)
+
+    platform.land([at(0, "order_placed", order_id="o1", colour="red")])
+    store = published(platform)
+    platform.land([at(1, "order_executed", execution_id="e1", venue="x"), at(2, "order_placed", order_id="o2")])
+    found = why(store, platform, "trades_by_colour", "colour=red")
+    assert [row["trades"] for row in found.answer] == [1]
+    assert found.below and found.below.view == "trades"
+    assert [(row["order_id"], row["execution_id"]) for row in found.below.rows] == [("o1", "e1")]
+    text = "\n".join(lines(found, 20))
+    assert "1 rows of trades behind it" in text and text.endswith("tidemark explain trades comp_id=1001")
+    with pytest.raises(ExplainError, match="trades_by_colour has no row with colour=green; near: colour: red"):
+        why(store, platform, "trades_by_colour", "colour=green")
