@@ -1,4 +1,5 @@
-"""Try a view on a handful of events, without Spark or Kafka: as batch, as speed, and merged at every cut.
+"""Try a view on a handful of events, without Spark or Kafka: as batch, as speed, and merged at every cut; or on random
+ones, by `check`.
 
 events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
 `events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
@@ -8,9 +9,9 @@ except for `event_id`: events that are given the same one count once.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +25,9 @@ from spark_jobs.partials import compute
 from spark_jobs.registry import Views
 from spark_jobs.sketches import add_sketches, sketched
 from spark_jobs.view import AggregateView, SequenceView
+
+if TYPE_CHECKING:
+    from spark_jobs import laws
 
 D = Dialect.DUCKDB
 INSTANT = pa.timestamp("us", "UTC")
@@ -126,6 +130,33 @@ def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime |
 
 def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
     return sorted(rows, key=lambda row: [(value is not None, str(value)) for value in row.values()])
+
+
+def check(
+    view: str | Served,
+    oracle: "laws.Oracle | None" = None,
+    *,
+    values: Mapping[str, Sequence[Any]] | None = None,
+    step: timedelta | None = None,
+    tolerance: float = 1e-9,
+    examples: int = 100,
+    seed: int = 0,
+) -> None:
+    """Try the laws that hold for every view on random histories of its events: late, out of order, repeated.
+
+    An event that comes twice counts once; batch up to any lsn and speed after it are what speed alone is; how events
+    fall into micro-batches is nothing; and of a Sequence: a quiet instant divides it (docs/sequences.md).
+
+    oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer.
+    values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
+    step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
+    """
+    from spark_jobs import laws, registry
+
+    views = registry.views()
+    found = views.served[view] if isinstance(view, str) else view
+    trial = laws.Trial(found, views, oracle, values or {}, step or laws.step_of(found), tolerance)
+    laws.try_laws(trial, examples, seed)
 
 
 def _answer(

@@ -3,7 +3,9 @@
 table name, version -> delta-rs -> Arrow dataset -> DuckDB. Readers only: every table has its one writer elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -47,9 +49,40 @@ def dataset(table: Table) -> ds.Dataset:
     if not exists(name):
         raise NoTable(f"{name} does not exist yet under {tables.path(name)}")
     try:
-        return DeltaTable(tables.path(name), version=version).to_pyarrow_dataset()
+        table_ = DeltaTable(tables.path(name), version=version)
+        return _with_what_is_known(table_, table_.to_pyarrow_dataset())
     except Exception as error:  # delta-rs raises a class of its own per cause
         raise NoTable(f"{name} at version {version} cannot be read: {error}") from error
+
+
+def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:
+    """The same files, each with its partition and the least and greatest values that Delta knows.
+
+    delta-rs (1.6) says of a column without statistics that it is `>= null`, and then a filter on it finds nothing.
+    """
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    known = {action["path"]: _known(action, files.schema.names) for action in actions}
+    fragments = [
+        files.format.make_fragment(one.path, files.filesystem, known[one.path]) for one in files.get_fragments()
+    ]
+    return ds.FileSystemDataset(fragments, files.schema, files.format, files.filesystem)
+
+
+def _known(action: Mapping[str, Any], columns: Iterable[str]) -> pc.Expression:
+    """What holds for each row of a file. A column that may be null has no bounds here.
+
+    Delta cuts instants to milliseconds, so the greatest one may lie up to one above what it says.
+    """
+    found = pc.scalar(True)
+    for name in columns:
+        column, least, most = ds.field(name), action.get(f"min.{name}"), action.get(f"max.{name}")
+        if f"partition.{name}" in action:
+            value = action[f"partition.{name}"]
+            found &= column.is_null() if value is None else column == pa.scalar(value)
+        elif least is not None and most is not None and action.get(f"null_count.{name}") == 0:
+            above = most + timedelta(milliseconds=1) if isinstance(most, datetime) else most
+            found &= (column >= pa.scalar(least)) & (column <= pa.scalar(above))
+    return found
 
 
 def connect(relations: Mapping[str, Table | pa.Table | ds.Dataset], threads: int = 2) -> duckdb.DuckDBPyConnection:

@@ -1,0 +1,269 @@
+"""The laws that hold for every view, tried on random histories of its events; `spark_jobs.testing.check` is the door.
+
+view -> histories (Hypothesis, from the schemas) -> answers by several ways -> nothing, or LawBroken with the smallest
+history that breaks a law, as a case folder.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from math import isclose
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from spark_jobs import contracts, sequences, testing
+from spark_jobs.contracts import Contract, Field
+from spark_jobs.over import Served, stored_of
+from spark_jobs.registry import Views
+from spark_jobs.testing import Answer, Batches, D
+from spark_jobs.view import AggregateView, SequenceView
+
+START = datetime(2026, 1, 5, 23, tzinfo=UTC)  # an hour before a day ends
+STEPS = 12
+Event = Mapping[str, Mapping[str, Any]]
+Place = tuple[str, str]  # event type and field
+Oracle = Callable[[Batches], Iterable[Mapping[str, Any]]]
+"""A history without repetitions -> the rows that the view must answer, in any order, written without the view."""
+
+
+class LawBroken(AssertionError):
+    """Which law, what differs, and the history as the text of a case folder."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `check` was asked for."""
+
+    view: Served
+    views: Views
+    oracle: Oracle | None
+    values: Mapping[str, Sequence[Any]]
+    step: timedelta
+    tolerance: float
+
+    @property
+    def now(self) -> datetime:
+        """The moment of the question."""
+        return START + self.step * (STEPS // 2)
+
+    def answer(self, built: testing.Facts, new: testing.Facts) -> Answer:
+        return testing.answer(self.view, self.views, built, new, self.now)
+
+
+def step_of(view: Served) -> timedelta:
+    """A grid of times on which the edges of windows and stretches are met."""
+    stored = stored_of(view)
+    if isinstance(stored, SequenceView):
+        reaches = [row.reach for row in stored.rows if row.reach]
+        return timedelta(microseconds=min(reaches) // 2) if reaches else timedelta(minutes=10)
+    return timedelta(microseconds=stored.window.every) if stored.window else timedelta(minutes=10)
+
+
+def try_laws(trial: Trial, examples: int, seed_: int) -> None:
+    """Raises LawBroken for the smallest history found that breaks a law."""
+
+    @seed(seed_)
+    @settings(max_examples=examples, database=None, deadline=None, print_blob=False,
+              phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(histories(trial))
+    def hold(history: tuple[Batches, Batches]) -> None:
+        for law, found, expected in _broken(trial, *history):
+            raise LawBroken(_told(trial, history[1], law, found, expected, seed_))
+
+    hold()
+
+
+@st.composite
+def histories(draw: st.DrawFn, trial: Trial) -> tuple[Batches, Batches]:
+    """Micro-batches of random events, late and out of order: each event once, and the same with repetitions."""
+    types = _types(trial)
+    used, pools = _used(trial.view), dict[Place, st.SearchStrategy[Any]]()
+    texts: dict[str, list[str]] = {}
+    for contract in types:
+        for field in contract.fields:
+            if field.name in used or field.name == contract.key or field.name in trial.values:
+                pools[contract.event_type, field.name] = _values(field, trial, texts, draw)
+    shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+    once: list[list[Event]] = []
+    number = 0
+    for size in shape:
+        once.append([_event(draw, trial, draw(st.sampled_from(types)), pools, number + n) for n in range(size)])
+        number += size
+    repeated = [list(batch) for batch in once]
+    for place, batch in enumerate(once):
+        for event in batch:
+            if _has_id(event) and draw(st.integers(0, 4)) == 4:
+                repeated[draw(st.integers(place, len(once) - 1))].append(event)
+    return once, repeated
+
+
+def _has_id(event: Event) -> bool:
+    """A null value on a changelog has none, so that it cannot be known again."""
+    return all("event_id" in fields for fields in event.values())
+
+
+def _types(trial: Trial) -> list[Contract]:
+    """The event types of the view, and of those that it looks up."""
+    stored = stored_of(trial.view)
+    lookups = stored.lookups.values() if isinstance(stored, AggregateView) else ()
+    names = [*stored.event_types, *(name for one in lookups for name in trial.views.by_name[one.view].event_types)]
+    return [contracts.load().of(name) for name in dict.fromkeys(names)]
+
+
+def _used(view: Served) -> frozenset[str]:
+    stored = stored_of(view)
+    if isinstance(stored, AggregateView):
+        return stored.used_columns
+    every = [[row.key, row.ts, row.where, *row.columns.values()] for row in stored.rows]
+    return frozenset[str]().union(*(one.columns for one in chain(*every) if one))
+
+
+def _values(field: Field, trial: Trial, texts: dict[str, list[str]], draw: st.DrawFn) -> st.SearchStrategy[Any]:
+    """A few values, so that events meet; of a pattern the two texts that were drawn for the history."""
+    if field.name in trial.values:
+        return st.sampled_from(list(trial.values[field.name]))
+    rules, kind = field.schema, field.arrow
+    if "enum" in rules:
+        found: list[Any] = list(rules["enum"])
+    elif pa.types.is_boolean(kind):
+        found = [False, True]
+    elif pa.types.is_timestamp(kind):
+        found = [_instant(START + trial.step * place) for place in range(STEPS)]
+    elif pa.types.is_string(kind) and "pattern" in rules:
+        if rules["pattern"] not in texts:
+            texts[rules["pattern"]] = draw(_two(rules["pattern"], rules.get("maxLength", 1_000)))
+        found = list(texts[rules["pattern"]])
+    elif pa.types.is_string(kind):
+        least, most = rules.get("minLength", 0), rules.get("maxLength", 1_000)
+        found = [text for text in ("", "a", "a b, B", "été 雪") if least <= len(text) <= most]
+    else:
+        least, most = rules.get("minimum", -(2**53)), rules.get("maximum", 2**53)
+        numbers = (least, least + 1, 0, 1, 2, 5, 100, most if most < 10**6 else 50_000)
+        exact = [number for number in dict.fromkeys(numbers) if least <= number <= most]
+        found = [float(number) for number in exact] if pa.types.is_floating(kind) else exact
+    return st.sampled_from(found if field.required else [*found, None])
+
+
+def _two(pattern: str, most: int) -> st.SearchStrategy[list[str]]:
+    texts = st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii"))
+    return st.lists(texts.filter(lambda text: len(text) <= most), min_size=2, max_size=2, unique=True)
+
+
+def _event(
+    draw: st.DrawFn, trial: Trial, contract: Contract, pools: Mapping[Place, st.SearchStrategy[Any]], number: int
+) -> Event:
+    at = _instant(START + trial.step * draw(st.integers(0, STEPS - 1)))
+    fields: dict[str, Any] = {"occurred_at": at}
+    if contract.compacted and draw(st.integers(0, 4)) == 4:
+        fields |= {contract.key: draw(pools[contract.event_type, contract.key]), "deleted": True}
+    else:
+        fields |= {name: draw(values) for (of, name), values in pools.items() if of == contract.event_type}
+        fields["event_id"] = f"{number:08x}-0000-4000-8000-000000000000"
+    return {contract.event_type: fields}
+
+
+def _instant(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+
+
+def _broken(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str, Answer, Answer]]:
+    """The laws that the history breaks: in words, what was answered, what should have been."""
+    facts = testing.facts(repeated)
+    whole = trial.answer({}, facts)
+    yield from _differ(trial, "an event that comes twice counts once", whole, trial.answer({}, testing.facts(once)))
+    if trial.oracle:
+        expected = testing.in_order(dict(row) for row in trial.oracle(once))
+        yield from _differ(trial, "the answer is the oracle's", whole, expected)
+    for cut in range(1, len(repeated) + 1):
+        found = trial.answer(*testing.until(facts, cut))
+        yield from _differ(trial, f"batch up to lsn {cut} and speed after it are what speed alone is", found, whole)
+    together = testing.facts([list(chain(*repeated))])
+    yield from _differ(trial, "how events fall into micro-batches is nothing", trial.answer({}, together), whole)
+    stored = stored_of(trial.view)
+    if facts and isinstance(stored, SequenceView) and stored.declaration.resolve:
+        yield from _undivided(trial, stored, facts)
+
+
+def _undivided(trial: Trial, view: SequenceView, facts: testing.Facts) -> Iterator[tuple[str, Answer, Answer]]:
+    """L1 of docs/sequences.md: an instant that nothing crosses divides rows and results."""
+    with testing.connect() as con:
+        for name, rows in facts.items():
+            con.register(f"facts_{name}", rows)
+        con.execute(f"CREATE TABLE every AS {sequences.rows(view, D, {name: f'facts_{name}' for name in facts})}")
+        for (at,) in con.execute("SELECT DISTINCT ts FROM every ORDER BY ts OFFSET 1").fetchall():
+            before = f"SELECT * FROM every WHERE ts < {at:d}"
+            if not _is_quiet(con, view, before, at):
+                continue
+            after = f"SELECT * FROM every WHERE ts >= {at:d}{_in_force(view, at)}"
+            parts = f"{sequences.resolve(view, D, f'({before})')} UNION ALL {sequences.resolve(view, D, f'({after})')}"
+            divided, undivided = _rows(con, parts), _rows(con, sequences.resolve(view, D, "every"))
+            law = f"what comes after a quiet instant (ts {at}) does not depend on what was before it"
+            hint = (
+                "; see docs/sequences.md: no ordinals per key, no session before, no patterns that exclude each other"
+            )
+            yield from _differ(trial, law + hint, undivided, divided)
+
+
+def _is_quiet(con: duckdb.DuckDBPyConnection, view: SequenceView, before: str, at: int) -> bool:
+    """No interval of the rows before the instant, nor of their results, reaches it."""
+    reaches = " ".join(f"WHEN '{row.kind}' THEN {row.reach or 0}" for row in view.rows)
+    crossing = (
+        f"SELECT 1 FROM ({before}) WHERE ts + CASE kind {reaches} END >= {at:d} UNION ALL "
+        f"SELECT 1 FROM ({sequences.resolve(view, D, f'({before})')}) WHERE closes_at >= {at:d}"
+    )
+    return not con.execute(crossing).fetchall()
+
+
+def _in_force(view: SequenceView, at: int) -> str:
+    """SQL for carried rows that hold at the instant: of each key and kind the last before it."""
+    kinds = ", ".join(f"'{row.kind}'" for row in view.rows if row.declaration.carried)
+    if not kinds:
+        return ""
+    last = f"SELECT * FROM every WHERE ts < {at:d} AND kind IN ({kinds})"
+    return (
+        f" UNION ALL SELECT * FROM ({last} QUALIFY 1 = row_number() OVER "
+        "(PARTITION BY key, kind ORDER BY ts DESC, tie DESC))"
+    )
+
+
+def _rows(con: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    return testing.in_order(con.sql(query).to_arrow_table().to_pylist())
+
+
+def _differ(trial: Trial, law: str, found: Answer, expected: Answer) -> Iterator[tuple[str, Answer, Answer]]:
+    same = len(found) == len(expected) and all(
+        _equal(row, other, trial.tolerance) for row, other in zip(found, expected, strict=True)
+    )
+    if not same:
+        yield law, found, expected
+
+
+def _equal(row: Mapping[str, Any], other: Mapping[str, Any], tolerance: float) -> bool:
+    return row.keys() == other.keys() and all(
+        isclose(value, other[name], rel_tol=tolerance)
+        if isinstance(value, float) and isinstance(other[name], float)
+        else value == other[name]
+        for name, value in row.items()
+    )
+
+
+def _told(trial: Trial, batches: Batches, law: str, found: Answer, expected: Answer, seed_: int) -> str:
+    folder = f"tests/views/{trial.view.name}/<name>"
+    rows: Any = [{name: _plain(value) for name, value in row.items()} for row in expected]
+    events = yaml.safe_dump(list(batches), sort_keys=False, width=200)
+    expect = yaml.safe_dump({"now": _plain(trial.now), "rows": rows}, sort_keys=False, width=200)
+    return (
+        f"{trial.view.name}: it should hold that {law}.\nfound:    {found}\nexpected: {expected}\n"
+        f"The smallest history that was found (seed={seed_}), as a case:\n"
+        f"--- {folder}/events.yaml\n{events}--- {folder}/expect.yaml\n{expect}"
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value

@@ -1,0 +1,134 @@
+"""Every view on random histories against its oracle, which shares no code with it; and the kit that does this."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from spark_jobs import contracts, laws, registry, tables, testing
+from spark_jobs.binding import bind_aggregate
+from spark_jobs.expressions import Kind
+from spark_jobs.measures import Count, Measure, Part, Sum
+from spark_jobs.over import Served
+from spark_jobs.quality.oracle import Oracle
+from spark_jobs.view import Aggregate, SequenceView
+
+AT = 1_700_000_000_000_000
+VALUES: Mapping[str, Mapping[str, list[Any]]] = {
+    "payments_flagged": {"amount_cents": [500, 501, 49_999, 50_000], "country": ["CH", "BR"], "card_id": ["c"]},
+    "order_state": {"order_id": ["o"]},
+    "bus_speed": {"lat": [47.04, 47.05, 47.0625], "lon": [8.29, 8.3, 8.3125], "bus_id": ["b"]},
+    "search_click_through": {"session_id": ["v"], "search_id": ["s", "t"]},
+    "search_rate_by_hour": {"session_id": ["v"], "search_id": ["s", "t"]},
+    "ad_click_through": {"impression_id": ["i", "j"]},
+    "ad_rate_by_hour": {"impression_id": ["i", "j"]},
+}
+
+
+def records(batches: testing.Batches) -> pa.Table:
+    """The events as they lie in the log."""
+    offsets: dict[str, int] = {}
+    rows = []
+    for lsn, batch in enumerate(batches, 1):
+        for event_type, fields in (item for event in batch for item in event.items()):
+            contract = contracts.load().of(event_type)
+            offset = offsets[contract.topic] = offsets.get(contract.topic, -1) + 1
+            place = {"lsn": lsn, "topic": contract.topic, "partition": 0, "offset": offset}
+            base = {**contract.examples[0], "event_type": event_type, **fields}
+            is_tombstone = fields.get("deleted") is True
+            at = datetime.fromisoformat(fields["occurred_at"])
+            value = None if is_tombstone else json.dumps(base).encode()
+            stamp = int(at.timestamp() * 1_000_000) if is_tombstone else AT
+            rows.append({**place, "timestamp": stamp, "key": str(base[contract.key]).encode(), "value": value})
+    return pa.Table.from_pylist(rows, tables.RECORD)
+
+
+def oracle_of(view: Served) -> laws.Oracle:
+    now = laws.START + laws.step_of(view) * (laws.STEPS // 2)
+    return lambda batches: Oracle(records(batches), now=now).expected(view.name).to_pylist()
+
+
+@pytest.mark.parametrize("view", registry.views().served.values(), ids=registry.views().served)
+def test_the_laws_hold_and_the_answer_is_the_oracles(view: Served) -> None:
+    testing.check(view, oracle_of(view), values=VALUES.get(view.name), examples=12)
+
+
+class CountsTheMost(Count):
+    """Wrong: of two parts it takes the greater one."""
+
+    def parts(self, name: str, kind: Kind | None) -> list[Part]:
+        return [replace(part, merge=f"max([{part.column}])") for part in super().parts(name, kind)]
+
+
+def by_store(measure: Measure, **more: Any) -> Served:
+    declared = Aggregate(of="order_placed", by={"store_id": "store_id"}, measures={"orders": measure}, owner="tests",
+                         description="a law", **more)  # fmt: skip
+    return bind_aggregate("law", "law.py", declared, registry.shapes_of(contracts.load()))
+
+
+def changed(name: str, old: str, new: str) -> SequenceView:
+    view = registry.views()[name]
+    assert isinstance(view, SequenceView)
+    assert old in (view.declaration.resolve or "")
+    resolve = (view.declaration.resolve or "").replace(old, new)
+    return replace(view, declaration=replace(view.declaration, resolve=resolve))
+
+
+def short() -> SequenceView:
+    """`resolve` looks half an hour ahead; the reach says five minutes."""
+    view = changed("ad_click_through", "{shown_reach}", "1800000000")
+    reach = 5 * 60_000_000
+    resolve = (view.declaration.resolve or "").replace("THEN ts + 1800000000 ELSE ts END AS closes_at",
+                                                       f"THEN ts + {reach} ELSE ts END AS closes_at")  # fmt: skip
+    rows = tuple(replace(row, reach=reach) if row.kind == "shown" else row for row in view.rows)
+    return replace(view, rows=rows, declaration=replace(view.declaration, resolve=resolve))
+
+
+def orders_per_store(batches: testing.Batches) -> list[dict[str, Any]]:
+    stores = Counter(event["order_placed"]["store_id"] for batch in batches for event in batch)
+    return [{"store_id": store, "orders": count} for store, count in stores.items()]
+
+
+BROKEN = {
+    "parts that do not add up": (by_store(CountsTheMost()), None, "are what speed alone is"),
+    "a filter that the oracle lacks": (by_store(Count(), where="store_id > 1"), orders_per_store, "is the oracle's"),
+    "an ordinal per key": (changed("sessions", "count(*) AS pages", "number AS pages"), None, "after a quiet instant"),
+    "a reach that is too short": (short(), None, "after a quiet instant"),
+}
+
+
+@pytest.mark.parametrize(("view", "oracle", "law"), BROKEN.values(), ids=BROKEN)
+def test_the_kit_finds_a_broken_view_and_prints_the_smallest_case(
+    view: Served, oracle: laws.Oracle | None, law: str
+) -> None:
+    with pytest.raises(laws.LawBroken) as found:
+        testing.check(view, oracle, values={"impression_id": ["i"]}, examples=200, seed=3)
+    text = str(found.value)
+    assert law in text and "seed=3" in text
+    events = yaml.safe_load(text.partition("/events.yaml\n")[2].partition("---")[0])
+    assert 1 <= sum(map(len, events)) <= 3
+
+
+def test_the_kit_finds_a_repetition_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing.dedupe, "first_of_each", lambda facts: (facts, facts.slice(0, 0)))
+    with pytest.raises(laws.LawBroken, match="an event that comes twice counts once"):
+        testing.check(by_store(Count()))
+
+
+def test_the_kit_finds_micro_batches_that_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts that know how many came with them."""
+    view, facts = by_store(Sum("quantity")), testing.facts
+
+    def counted(batches: testing.Batches, first_lsn: int = 1) -> testing.Facts:
+        sized = [[{t: {**f, "quantity": len(batch)} for t, f in event.items()} for event in batch] for batch in batches]
+        return facts(sized, first_lsn)
+
+    monkeypatch.setattr(testing, "facts", counted)
+    with pytest.raises(laws.LawBroken, match="how events fall into micro-batches is nothing"):
+        testing.check(view)
