@@ -1,4 +1,4 @@
-"""All views, found in `spark_jobs/views/`, joined to the event types and checked.
+"""All views, found in `settings().views_folder`, joined to the event types and checked.
 
 view files + schemas/events -> load() -> Views. Everything that a wrong view can do wrong is said here, with the file,
 the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
@@ -19,9 +19,8 @@ from spark_jobs.bound_checks import check_bound, check_lookups, check_over
 from spark_jobs.declaration import Aggregate, Declaration, Sequence
 from spark_jobs.expressions import ExpressionError, kind_of
 from spark_jobs.over import OverView, Served
+from spark_jobs.settings import settings
 from spark_jobs.view import EventShape, Shapes, View
-
-FOLDER = Path(__file__).parent / "views"
 
 
 class RegistryError(ValueError):
@@ -86,8 +85,9 @@ def views() -> Views:
     return load()
 
 
-def load(folder: Path = FOLDER, shapes: Shapes | None = None) -> Views:
-    """Load and check every view file of `folder`. Raises RegistryError for the first wrong one."""
+def load(folder: Path | None = None, shapes: Shapes | None = None) -> Views:
+    """Load and check every view file of `folder`, by default the settings'. Raises RegistryError for a wrong one."""
+    folder = folder or settings().views_folder
     shapes = shapes_of(contracts.load()) if shapes is None else shapes
     declared = {}
     for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
@@ -98,13 +98,15 @@ def load(folder: Path = FOLDER, shapes: Shapes | None = None) -> Views:
     for view, file in zip(loaded, stored, strict=True):
         with _blamed(file):
             check_lookups(view, loaded.by_name)
-    return _with_over(loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.over})
+    return _with_over(
+        folder, loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.over}
+    )
 
 
-def _with_over(loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
+def _with_over(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
     """The views, with those over others: each after the one that it is over."""
     files = {_name(file, one): file for file, one in declared.items()}
-    with _blamed(next(iter(declared), FOLDER)):
+    with _blamed(next(iter(declared), folder)):
         order = over.depths({name: declared[file] for name, file in files.items()})
     for name in order:
         file, one = files[name], declared[files[name]]

@@ -24,6 +24,8 @@ class Settings(BaseSettings):
     home: Path = Field(ROOT / ".tidemark", description="State folder: warehouse, checkpoints, ledger, logs, secrets.")
     host: str = Field("127.0.0.1", description="The address that every part binds to.")
 
+    views_folder: Path = Field(ROOT / "spark_jobs" / "views", description="The view files, one view each.")
+
     kafka_port: int = Field(19092, description="Kafka broker.")
     kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
     metastore_port: int = Field(19083, description="Hive metastore.")
@@ -80,11 +82,11 @@ class Settings(BaseSettings):
     )
     batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
 
-    @field_validator("home")
+    @field_validator("home", "views_folder")
     @classmethod
-    def _absolute(cls, home: Path) -> Path:
+    def _absolute(cls, folder: Path) -> Path:
         """Processes with other working folders must mean the same place."""
-        return home.expanduser().absolute()
+        return folder.expanduser().absolute()
 
     def _under(self, name: str) -> Path:
         return self.home / name

@@ -41,9 +41,11 @@ def plan(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
     """Choose the run's cut and write it down."""
     from spark_jobs.batch.plan import describe
     from spark_jobs.batch.plan import plan as make_plan
+    from spark_jobs.definitions import check
     from spark_jobs.registry import views
 
     with ledger_step() as store:
+        check(store, views())
         columns = [view.column for view in views()]
         run = make_plan(store, columns, run_id, [day.date() for day in days], mode)
         for line in describe(run):

@@ -35,7 +35,7 @@ def connect(at: URL | None = None) -> Engine:
     """An engine on the ledger, its tables created and its schema version checked."""
     at = at or url()
     engine = _sqlite(at) if at.get_backend_name() == "sqlite" else create_engine(at, pool_pre_ping=True)
-    if not inspect(engine).has_table(Meta.__tablename__):
+    if Base.metadata.tables.keys() - inspect(engine).get_table_names():
         _create(engine)
     with engine.connect() as connection:
         version = connection.scalar(select(Meta.value).where(Meta.name == "schema_version"))
@@ -54,7 +54,7 @@ def lock(connection: Connection) -> None:
 
 
 def _create(engine: Engine) -> None:
-    """All tables at once; two processes may come here together, and both succeed."""
+    """All tables that are lacking; two processes may come here together, and both succeed."""
     try:
         with engine.execution_options(immediate=True).begin() as connection:
             lock(connection)

@@ -171,3 +171,12 @@ class Heartbeat(Base):
     component: Mapped[str] = mapped_column(primary_key=True)
     at: Mapped[datetime]
     payload: Mapped[dict[str, Any]]
+
+
+class Definition(Base):
+    """What a view said when it was first computed."""
+
+    __tablename__ = "definitions"
+    view_id: Mapped[str] = mapped_column(primary_key=True)
+    text: Mapped[str] = mapped_column(Text)
+    defined_at: Mapped[datetime]

@@ -7,6 +7,7 @@ transaction, so each is atomic on its own.
 from sqlalchemy import URL
 
 from spark_jobs.ledger.connect import LedgerError, connect
+from spark_jobs.ledger.definitions import Definitions
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.runs import RunActive, Runs
@@ -14,8 +15,8 @@ from spark_jobs.ledger.runs import RunActive, Runs
 __all__ = ["LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Runs, Publications):
-    """Messages (heartbeats, requests, epochs), runs (plans, builds, audits), publications (sources, pins)."""
+class Store(Messages, Runs, Publications, Definitions):
+    """Messages (heartbeats, requests, epochs), runs (plans, builds, audits), publications (sources, pins), views."""
 
 
 def open(at: URL | None = None) -> Store:

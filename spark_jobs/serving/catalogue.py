@@ -15,12 +15,12 @@ from spark_jobs.declaration import Trailing
 from spark_jobs.dialect import Dialect
 from spark_jobs.over import ASKED_AT, OverView, Served, stored_of
 from spark_jobs.partials import batch_partials_sql
-from spark_jobs.registry import FOLDER, Views
+from spark_jobs.registry import Views
 from spark_jobs.serving.answers import Answer
 from spark_jobs.serving.dbt_sources import columns
 from spark_jobs.serving.explain import UNBUILT
 from spark_jobs.serving.render import Source, serving_sql
-from spark_jobs.settings import ROOT
+from spark_jobs.settings import ROOT, settings
 from spark_jobs.view import AggregateView, SequenceView, View
 
 README = ROOT / "README.md"
@@ -70,7 +70,7 @@ def _listed(view: Served, source: Source, coverage: Covered, head: int) -> tuple
 
 def shown(view: Served, views: Views, sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
     """Title and text of each part: the definition, the columns, the SQL of its steps."""
-    yield "definition", (FOLDER / f"{view.id}.py").read_text("utf-8").rstrip()
+    yield "definition", (settings().views_folder / f"{view.id}.py").read_text("utf-8").rstrip()
     yield "columns", "\n".join(f"{name:24} {said.get('data_type', '')}" for name, said in columns(view).items())
     if not isinstance(view, OverView):
         yield from _steps(view)

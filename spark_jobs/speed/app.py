@@ -16,7 +16,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import contracts, registry, tables
+from spark_jobs import contracts, definitions, registry, tables
 from spark_jobs.batch.publish import ensure_serving
 from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
@@ -82,6 +82,7 @@ class SpeedLayer:
 
     def prepare(self) -> None:
         """Topics, tables, the log's end, and everything that the log has and the partials lack."""
+        definitions.check(self.store, registry.load())
         topics.create(contracts.load())
         land.create()
         hot.create(self.views)

@@ -47,12 +47,12 @@ def _ours(place: Stand) -> float:
         (fresh.settings.home / "producer").symlink_to(place.settings.producer_ledger)
         fresh.tidemark("up", "speed")
         await_true(lambda: lag(fresh) == 0, 1800, "the backlog does not drain")
-        seconds = _spent(fresh)
+        seconds = spent(fresh)
         fresh.tidemark("verify", timeout=1800)
     return seconds
 
 
-def _spent(place: Stand) -> float:
+def spent(place: Stand) -> float:
     """From the first micro-batch's start to the last one's end, as their control rows tell."""
     rows = DeltaTable(place.delta("speed.partials")).to_pyarrow_dataset()
     control = rows.to_table(columns=["control"], filter=pc.field("view") == "__batch__")

@@ -11,6 +11,7 @@ from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
 from spark_jobs.registry import Views
 from spark_jobs.serving import catalogue
+from spark_jobs.settings import settings
 from tests.unit.small_platform import START, Platform, event
 
 VIEWS = registry.views()
@@ -67,7 +68,7 @@ def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
 def test_a_view_is_shown_with_its_definition_and_the_sql_of_each_step(platform_home: Path, view: str) -> None:
     told = CliRunner().invoke(main, ["view", "show", view, "--rows", "0"])
     assert told.exit_code == 0, told.output
-    assert (registry.FOLDER / f"{view}.py").read_text("utf-8").rstrip() in told.output
+    assert (settings().views_folder / f"{view}.py").read_text("utf-8").rstrip() in told.output
     assert "speed.partials" in told.output and "facts." in told.output
 
 
