@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from jsonschema import Draft202012Validator, SchemaError
 
-from spark_jobs import tables
+from spark_jobs import compatibility, tables
 from spark_jobs.settings import ROOT
 
 FOLDER = ROOT / "schemas" / "events"
@@ -228,15 +228,14 @@ def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
 
 def _check_versions(folder: Path, event_type: str, of_type: list[Contract]) -> None:
     newest = of_type[-1]
-    kinds = {f.name: f.arrow for f in newest.fields}
     for number, contract in enumerate(of_type, 1):
         where = f"{folder}/{event_type}.v{contract.version}.json"
         if contract.version != number:
             raise ContractError(f"{where}: v{number} is missing")
         if (contract.topic, contract.key, contract.compacted) != (newest.topic, newest.key, newest.compacted):
             raise ContractError(f"{where}: topic, key and compacted never change; make another event type")
-        if changed := [f.name for f in contract.fields if kinds.get(f.name, f.arrow) != f.arrow]:
-            raise ContractError(f"{where}: the type of {', '.join(changed)} changes later; a new type needs a new name")
+    for version, what in compatibility.broken(tuple(of_type)):
+        raise ContractError(f"{folder}/{event_type}.v{version}.json: {what}; old records must stay readable")
 
 
 def _spoil(good: dict[str, Any], bad: dict[str, Any]) -> tuple[dict[str, Any], str, str]:

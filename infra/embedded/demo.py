@@ -184,7 +184,8 @@ def _others(console: Console) -> None:
     for name in sorted(name for name in registry.views().served if not re.search(rf"\b{name}\b", asked)):
         found = sql.query(f"SELECT * FROM {name} LIMIT 1")
         row = found.dicts()[0] if found.rows else {}
-        shown = ", ".join(f"{column}={plain(value)}" for column, value in row.items()) or "no row at this moment"
+        values = {column: "NULL" if value is None else plain(value) for column, value in row.items()}
+        shown = ", ".join(f"{column}={value}" for column, value in values.items()) or "no row at this moment"
         console.print(f"   [bold]{name}[/bold]  {escape(printable(shown))}", highlight=False, soft_wrap=True)
 
 

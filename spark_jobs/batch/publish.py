@@ -101,9 +101,8 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
     """Give each serving view its text; touch only those whose text changes."""
     ensure_named(execute, views)
     existing, given = serving_views(execute, "serving"), store.serving_sql()
-    for view in views.served.values():
-        if not is_servable(view, sources, views):
-            continue
+    sources = ready(views, sources)
+    for view in servable(views, sources):
         name, sql = view.name, serving_sql(view, sources, views)
         if name not in existing:
             execute(f"CREATE VIEW {tables.serving(name)} AS {sql}")
@@ -114,12 +113,33 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
         store.record_serving_sql(name, sql)
 
 
-def is_servable(view: Served, sources: Mapping[str, Source], views: Views) -> bool:
-    """The publication has the view, and every view that it is over or looks up."""
+def ready(views: Views, sources: Mapping[str, Source]) -> dict[str, Source]:
+    """The sources; without a version that still lacks partials where an earlier one does not: that is served on."""
+    later = [view for view in views if view.id in sources and view.version > 1]
+    lacking = holes(views, sources) if later else {}
+    whole = [view for view in views if view.id in sources and view.id not in lacking]
+    waits = {
+        view.id
+        for view in later
+        if view.id in lacking and any(one.name == view.name and one.version < view.version for one in whole)
+    }
+    return {view_id: source for view_id, source in sources.items() if view_id not in waits}
+
+
+def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
+    """Per name the newest version that the publication has, with every view that it is over or looks up."""
+    found: dict[str, Served] = {}
+    for view in sorted([*views, *views.over], key=lambda one: one.version):
+        if _is_servable(view, sources, views):
+            found[view.name] = view
+    return list(found.values())
+
+
+def _is_servable(view: Served, sources: Mapping[str, Source], views: Views) -> bool:
     if isinstance(view, OverView):
-        return is_servable(view.base, sources, views)
-    lookups = view.lookups.values() if isinstance(view, AggregateView) else ()
-    return view.id in sources and all(views.by_name[lookup.view].id in sources for lookup in lookups)
+        return _is_servable(view.base, sources, views)
+    lookups = {lookup.view for lookup in view.lookups.values()} if isinstance(view, AggregateView) else set()
+    return view.id in sources and lookups <= {one.name for one in views if one.id in sources}
 
 
 def serving_views(execute: Execute, schema: str) -> set[str]:

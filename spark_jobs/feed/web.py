@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from spark_jobs.feed.draw import Built, Draw, Ints, encoded
 
 PAGES = ["/", "/market", "/offers", "/basket", "/about", *(f"/products/{n}" for n in range(1, 41))]
+DEVICES = ["", ',"device":"phone"', ',"device":"tablet"', ',"device":"desktop"']
 REFERRERS = ['', ',"referrer":null', ',"referrer":"/"', ',"referrer":"https://search.example/?q=town"']  # fmt: skip
 
 
@@ -29,7 +30,8 @@ class Visits:
         users = (places + self._numbers(places, is_new) % self.QUEUE * len(self._visitors) + 1).tolist()
         columns = (draw.envelopes(), users, draw.integers(0, len(PAGES) - 1), draw.integers(0, len(REFERRERS) - 1))
         values = [
-            f'{{{envelope},"event_type":"page_viewed","user_id":{user},"url":"{PAGES[page]}"{REFERRERS[referrer]}}}'
+            f'{{{envelope},"event_type":"page_viewed","user_id":{user},"url":"{PAGES[page]}"{REFERRERS[referrer]}'
+            f"{DEVICES[user % len(DEVICES)]}}}"
             for envelope, user, page, referrer in zip(*columns, strict=True)
         ]
         return encoded(map(str, users)), encoded(values)

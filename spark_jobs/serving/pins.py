@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spark_jobs.batch import coverage
-from spark_jobs.batch.publish import Execute, is_servable, serving_views
+from spark_jobs.batch.publish import Execute, ready, servable, serving_views
 from spark_jobs.ledger.models import Pin, Publication
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry import Views
@@ -104,9 +104,9 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
     """The schema and its views; what is there already was made from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
-    sources: Mapping[str, Source] = store.sources(pin.publication_id)
+    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id))
     existing = serving_views(execute, schema(pin.name))
-    for view in views.served.values():
-        if view.name not in existing and is_servable(view, sources, views):
+    for view in servable(views, sources):
+        if view.name not in existing:
             sql = serving_sql(view, sources, views, head=pin.head, now=pin.now)
             execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")

@@ -43,7 +43,8 @@ def records(batches: testing.Batches) -> pa.Table:
             base = {**contract.examples[0], "event_type": event_type, **fields}
             is_tombstone = fields.get("deleted") is True
             at = datetime.fromisoformat(fields["occurred_at"])
-            value = None if is_tombstone else json.dumps(base).encode()
+            there = {name: one for name, one in base.items() if one is not None}
+            value = None if is_tombstone else json.dumps(there).encode()
             stamp = int(at.timestamp() * 1_000_000) if is_tombstone else AT
             rows.append({**place, "timestamp": stamp, "key": str(base[contract.key]).encode(), "value": value})
     return pa.Table.from_pylist(rows, tables.RECORD)

@@ -41,17 +41,18 @@ class Server:
         return found
 
 
-def computed(since: Mapping[int, dt.timedelta]) -> None:
+def computed(since: Mapping[int, dt.timedelta], views: registry.Views = VIEWS) -> None:
     """speed.partials: a column per view, and a control row per lsn, committed that long from now."""
     now = dt.datetime.now(dt.UTC)
-    columns = [view.column for view in VIEWS]
+    columns = [view.column for view in views]
     fields = [("view", pa.string()), ("lsn", pa.int64()), ("control", tables.CONTROL)]
     schema = pa.schema([*fields, *((column, pa.string()) for column in columns)])
     rows = [
         {"view": tables.BATCH_ROW, "lsn": lsn, "control": {"views": columns, "finished_at": now + age}}
         for lsn, age in since.items()
     ]
-    write_deltalake(tables.path(tables.SPEED_PARTIALS), pa.Table.from_pylist(rows, schema=schema), mode="append")
+    write_deltalake(tables.path(tables.SPEED_PARTIALS), pa.Table.from_pylist(rows, schema=schema), mode="append",
+                    schema_mode="merge")  # fmt: skip
 
 
 def built(store: Store, run_id: str, cut: int, version: int, *, audited: bool = True) -> None:

@@ -1,7 +1,9 @@
 """Publishing as statements: what is created, what is altered, what is refused, what a crash leaves."""
 
+import datetime as dt
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,11 @@ from spark_jobs.batch.publish import PublishRefused, ensure_serving, publish
 from spark_jobs.batch.rollback import rollback
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
+from spark_jobs.serving import pins
+from spark_jobs.view import AggregateView
 from tests.unit.publishing import NAMES, VIEWS, Server, built, computed
+
+NOW = dt.timedelta(0)
 
 
 @pytest.fixture
@@ -129,3 +135,23 @@ def test_a_view_that_speed_partials_has_no_column_for_is_held_back(store: Store,
     assert server.views_said() == [], "its serving view could not even be altered"
     run = store.run("r1")
     assert run is not None and run.summary["held_back"] == {"orders_by_day": 8, "word_count": 8}
+
+
+def test_a_later_version_is_served_once_it_lacks_nothing(store: Store) -> None:
+    """Until then the earlier one is, also in a new pin."""
+    server, (orders, words) = Server(), VIEWS
+    assert isinstance(orders, AggregateView)
+    both = registry.Views((orders, replace(orders, version=2), words))
+    computed({1: NOW, 2: NOW})
+    ensure_serving(server, VIEWS, store)
+    server.views_said()
+    ensure_serving(server, both, store)  # version 2 has no partials of lsn 1 and 2
+    assert server.views_said() == [] and "orders_by_day_v1" in server.texts["serving.orders_by_day"]
+    pins.create(server, both, store, "early")
+    assert "orders_by_day_v1" in server.texts["pin_early.orders_by_day"]
+    computed({1: NOW, 2: NOW}, both)
+    server.views_said()
+    ensure_serving(server, both, store)
+    assert server.views_said() == ["ALTER VIEW serving.orders_by_day"]
+    assert "orders_by_day_v2" in server.texts["serving.orders_by_day"]
+    assert "orders_by_day_v1" in server.texts["pin_early.orders_by_day"]
