@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from spark_jobs import tables
 from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
+from spark_jobs.over import OverView
 from spark_jobs.quality import accounts, served, verify
 from spark_jobs.quality.findings import Finding, State, looked
 from spark_jobs.quality.limits import Unbuilt
@@ -68,15 +69,21 @@ def compared(platform: Platform, view_id: str, edit: Edit = lambda rows: rows,
     """I3 of one view, with the answer of the tables' files, edited, in the place of Thrift's."""
     store = ledger.open()
     unbuilt = Source(None, None, 0, None)
-    merged = Merged(platform.views, sources or store.sources(0) or dict.fromkeys(VIEWS, unbuilt), platform.lsn, NOW)
-    view = platform.views[view_id]
+    known = dict.fromkeys((view.id for view in platform.views), unbuilt)
+    merged = Merged(platform.views, sources or store.sources(0) or known, platform.lsn, NOW)
+    view = platform.views.served[view_id]
     answer = merged.con.sql(merged.answer(view)).to_arrow_table()
     file = settings().home / "records.parquet"
     log = served.warehouse.dataset(tables.MASTER_LOG)
     served.records(log, verify.ledger_files(), platform.lsn, file)
     expected = Oracle(str(file), served.until(log, platform.lsn), NOW).expected(view.name)
     shown = pa.Table.from_pylist(edit(answer.to_pylist()), schema=answer.schema)
-    return served.compared(view, shown, expected, merged, lambda one: Unbuilt(merged.sources[one.id].cut, platform.lsn))
+    found = served.compared(
+        view, shown, expected, merged, lambda one: Unbuilt(merged.sources[one.id].cut, platform.lsn)
+    )
+    if found.state is State.HOLDS or not isinstance(view, OverView):
+        return found
+    return served.inherited(view, shown, found, compared(platform, view.base.name, sources=sources), merged)
 
 
 @pytest.mark.parametrize("view_id", VIEWS)
@@ -129,6 +136,22 @@ def test_a_duplicate_that_speed_forgot_is_within_the_limits_until_the_next_build
     wrong = compared(platform, view_id, lambda rows: [{**row, column: row[column] + 1} for row in rows])
     assert wrong.state is State.BREACH
     assert compared(platform, view_id, sources=platform.build()).note.endswith("cut 6")
+
+
+def test_a_view_over_a_view_may_differ_by_the_limits_of_the_other_and_no_more(platform_home: Path) -> None:
+    platform = Platform(["search_click_through"])
+    platform.land([event("search_performed", START, REPEATED)])
+    for _ in range(3):
+        platform.land([event("search_performed", START)])
+    assert compared(platform, "search_rate_by_hour").note == "head 4, cut 0"
+    platform.land([event("search_performed", START, REPEATED)])
+    found = compared(platform, "search_rate_by_hour")
+    assert found.state is State.HOLDS
+    assert (
+        "of search_click_through: head 5, cut 0; within a named limit: 1 rows, duplicate_outside_window" in found.note
+    )
+    wrong = compared(platform, "search_rate_by_hour", lambda rows: [{**row, "searches": 3} for row in rows])
+    assert wrong.state is State.BREACH
 
 
 def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
