@@ -78,6 +78,7 @@ def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
     if measure.value:
         value = _within(measure, rendered(measure.value, d))
         if measure.measure.joins_key:
+            value = filled(measure.measure.keyed, d).replace("{x}", f"({value})")
             only = f"CASE WHEN {condition} THEN {value} END" if condition else value
             columns.append(f"{only} AS {quote(f'{measure.name}__value', d)}")
         else:
@@ -201,10 +202,15 @@ def _answer(measure: BoundMeasure, d: Dialect) -> str:
 
 
 def _counted(view: AggregateView, d: Dialect, relation: str, by: Iterable[str]) -> str:
-    """Exact distinct counts: their values leave the key and are counted."""
+    """Values that are keys of the partial leave it, and are counted or ranked."""
     if not view.distinct_keys:
         return relation
     keys = listed(by, d)
+    measures = view.distinct_keys.values()
+    ranked = {column: sql for m in measures for column, sql in m.measure.ranked(m.name).items()}
+    if ranked:
+        beside = (f"{filled(sql, d).replace('{by}', keys)} AS {quote(column, d)}" for column, sql in ranked.items())
+        relation = f"(SELECT *, {', '.join(beside)} FROM {relation})"
     parts = [f"{filled(part.merge, d)} AS {quote(part.column, d)}" for part in view.parts]
-    counts = [f"count(DISTINCT {quote(c, d)}) AS {quote(m.name, d)}" for c, m in view.distinct_keys.items()]
+    counts = [f"{filled(m.measure.collected(m.name), d)} AS {quote(m.name, d)}" for m in measures]
     return f"(SELECT {', '.join([keys, *parts, *counts])} FROM {relation} GROUP BY {keys})"

@@ -48,7 +48,8 @@ class Measure:
     where: str | None = None
     tolerance: float | None = None
 
-    joins_key: ClassVar[bool] = False  # the value becomes a key of the partial (exact distinct counts)
+    joins_key: ClassVar[bool] = False  # the value, as `keyed`, becomes a key of the partial: column <name>__value
+    keyed: ClassVar[Sql] = "{x}"
     order: ClassVar[Literal["first", "last"] | None] = None
     limit: ClassVar[int | None] = None  # integers beyond +-limit make the fact a reject of the view
     answers: ClassVar[Kind | None] = "BIGINT"  # the kind that is served; None: that of the value
@@ -59,6 +60,14 @@ class Measure:
     def final(self, name: str, kind: Kind | None) -> Sql:
         """The served value, over the merged partial columns."""
         return f"[{name}]"
+
+    def ranked(self, name: str) -> dict[str, str]:
+        """Where the value is a key: columns beside each stored row, over those with the same keys `{by}`."""
+        return {}
+
+    def collected(self, name: str) -> str:
+        """Where the value is a key: the answer, over the stored rows of the other keys."""
+        return f"count(DISTINCT [{name}__value])"
 
     def order_column(self, name: str) -> str:
         """Measures without a filter share one stored order per view."""

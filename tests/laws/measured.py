@@ -29,6 +29,7 @@ from spark_jobs.measures import (
     Sum,
     Variance,
 )
+from spark_jobs.quantiles import ApproxQuantile
 from spark_jobs.sketches import sketched
 from spark_jobs.testing import connect
 from spark_jobs.view import Aggregate, AggregateView, EventShape
@@ -68,7 +69,15 @@ def view_of(measures: dict[str, Measure]) -> AggregateView:
 
 
 ALL = view_of(MEASURES | FILTERED)
-DISTINCT = view_of({"distinct_n": CountDistinct("n"), "distinct_s_if": CountDistinct("s", where="flag"), "n": Sum("n")})
+DISTINCT = view_of(
+    {
+        "distinct_n": CountDistinct("n"),
+        "distinct_s_if": CountDistinct("s", where="flag"),
+        "n": Sum("n"),
+        **{f"quantile_n_{int(q * 100)}": ApproxQuantile("n", q=q) for q in (0, 0.25, 0.5, 0.95, 1)},
+        "quantile_n_if": ApproxQuantile("n", where="flag"),
+    }
+)
 
 
 # --- facts ----------------------------------------------------------------------------------------------------------
@@ -147,6 +156,8 @@ def expected(measure: Measure, rows: list[Fact]) -> Any:
     if isinstance(measure, First | Last):
         ordered = [row[measure.of] for row in in_order(let_in)]
         return (ordered[0] if type(measure) is First else ordered[-1]) if ordered else None
+    if isinstance(measure, ApproxQuantile):
+        return next((v for v in sorted(present) if sum(o <= v for o in present) >= measure.q * len(present)), None)
     return ORACLES[type(measure)](present)
 
 
@@ -180,6 +191,8 @@ def store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: l
 
 
 def same(measure: Measure, one: Any, other: Any) -> bool:
+    if isinstance(measure, ApproxQuantile) and one is not None and other is not None:
+        return bool(abs(one - other) * 128 <= abs(other))
     if one is None or other is None or not isinstance(other, float):
         return bool(one == other)
     return math.isclose(one, other, rel_tol=measure.tolerance or 1e-12, abs_tol=measure.tolerance or 0.0)

@@ -13,11 +13,13 @@ from pyspark.sql import SparkSession
 from spark_jobs import aggregates, sequences
 from spark_jobs.dialect import Dialect, listed
 from spark_jobs.measures import ApproxDistinct
+from spark_jobs.quantiles import ApproxQuantile
 from spark_jobs.testing import connect
 from spark_jobs.view import AggregateView
 from tests.laws import measured
 from tests.laws.sequence_cases import connection, described, differing, resolved, rows_where
 from tests.laws.sequence_views import SUBJECTS, Subject
+from tests.unit.test_quantiles import EDGES, bucket
 
 pytestmark = pytest.mark.spark
 SPARK = Dialect.SPARK
@@ -44,6 +46,13 @@ def test_partials_of_both_engines_merge_in_spark_to_the_answer_of_the_oracle(
     mixed = "(SELECT * FROM by_spark WHERE lsn <= 2 UNION ALL SELECT * FROM by_duckdb WHERE lsn > 2)"
     for partials in ("by_spark", "by_duckdb", mixed):
         assert not measured.oracle_differs(made, answer(spark, view, partials))[:3], partials
+
+
+def test_spark_has_the_buckets_of_the_definition(spark: SparkSession) -> None:
+    spark.createDataFrame(pa.table({"x": pa.array(EDGES, pa.int64())})).createOrReplaceTempView("edges")
+    sql = ApproxQuantile.keyed[SPARK].replace("{x}", "(x)")
+    found = spark.sql(f"SELECT x, {sql} FROM edges ORDER BY x").collect()
+    assert [tuple(row) for row in found] == [(value, bucket(value)) for value in EDGES]
 
 
 @pytest.mark.parametrize("kind", ["n", "s"])
