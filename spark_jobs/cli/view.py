@@ -1,6 +1,7 @@
-"""`tidemark views`, `tidemark view show | table`: what can be asked, and how it is made.
+"""`tidemark views`, `tidemark view show | diff | table`: what can be asked, and how it is made.
 
-Exit codes: 0 done; 1 there is no such view, or the README's table is out of date (`--check`); 2 wrong usage.
+Exit codes: 0 done; 1 there is no such view, versions differ, or the README's table is out of date (`--check`); 2 wrong
+usage.
 """
 
 import sys
@@ -10,7 +11,7 @@ import click
 from spark_jobs.cli.serving import form_option, refuse, terminal_width
 from spark_jobs.cli.step import ledger_step
 from spark_jobs.ledger.store import Store
-from spark_jobs.serving.answers import Format, text
+from spark_jobs.serving.answers import Format, printable, text
 from spark_jobs.serving.render import Source
 
 
@@ -67,6 +68,31 @@ def show(name: str, rows: int) -> None:
         refuse(f"no sample: {error}")
     click.echo(click.style("sample", bold=True))
     click.echo(text(answer, "table", terminal_width()), nl=False)
+
+
+@view.command()
+@click.argument("name")
+@click.option("--limit", default=10, show_default=True, help="Differing rows to show.")
+def diff(name: str, limit: int) -> None:
+    """Compare the newest version of a view with the one before it, over the same log; exit code 1 if they differ."""
+    from spark_jobs.batch import coverage
+    from spark_jobs.registry import views as loaded
+    from spark_jobs.serving.explain import UNBUILT, ExplainError
+    from spark_jobs.serving.versions import difference
+    from spark_jobs.warehouse import NoTable
+
+    known = loaded()
+    with ledger_step() as store:
+        sources = {one.id: UNBUILT for one in known} | _sources(store)
+    try:
+        found = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
+    except (ExplainError, NoTable) as error:
+        refuse(str(error))
+    click.echo(f"{found.old} against {found.new}, up to lsn {found.head}: columns {', '.join(found.columns)}")
+    for line in found.first:
+        click.echo(printable(line))
+    click.echo(f"{found.differing:,} of {found.rows:,} rows differ")
+    sys.exit(bool(found.differing))
 
 
 @view.command()
