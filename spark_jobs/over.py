@@ -74,6 +74,8 @@ def bind(name: str, file: str, declared: Aggregate, base: Served) -> OverView:
     for what in ("of", "each", "lookups", "window"):
         if getattr(declared, what):
             raise ViewError(f"a view over a view has `{what}`", f"leave it out, or put it into {base.name}")
+    if declared.version != 1:
+        raise ViewError("a view over a view has a version", "change it in place: nothing of it is stored")
     columns = answer_kinds(base)
     if ASKED_AT in columns:
         raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
@@ -118,15 +120,12 @@ def _asked(dialect: Dialect, answer: str, now: datetime | None) -> str:
     return f"SELECT *, {moment(dialect, now)} AS {ASKED_AT} FROM ({answer})"
 
 
-def depths(declared: Mapping[str, Aggregate]) -> list[str]:
+def ordered(declared: Mapping[str, Aggregate]) -> list[str]:
     """Views over views by name, each after the one that it is over. Raises ViewError where one is over itself."""
-    ordered: list[str] = []
-    while len(ordered) < len(declared):
-        ready = [
-            n for n, one in declared.items() if n not in ordered and (one.over not in declared or one.over in ordered)
-        ]
+    found: list[str] = []
+    while rest := {name: one for name, one in declared.items() if name not in found}:
+        ready = [name for name, one in rest.items() if one.over not in rest]
         if not ready:
-            rest = [name for name in declared if name not in ordered]
             raise ViewError(f"{', '.join(rest)} are over each other", "let one of them be over a view of events")
-        ordered += ready
-    return ordered
+        found += ready
+    return found

@@ -107,7 +107,7 @@ def _with_over(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) 
     """The views, with those over others: each after the one that it is over."""
     files = {_name(file, one): file for file, one in declared.items()}
     with _blamed(next(iter(declared), folder)):
-        order = over.depths({name: declared[file] for name, file in files.items()})
+        order = over.ordered({name: declared[file] for name, file in files.items()})
     for name in order:
         file, one = files[name], declared[files[name]]
         with _blamed(file):

@@ -61,7 +61,7 @@ class Explanation:
     lookups: list[Row]
     events: list[Event]
     event_count: int
-    below: Below | None = None
+    below: Below | None
 
 
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
@@ -75,29 +75,26 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     merged = Merged(views, sources, max(coverage.covered(cut), default=cut), now)
     where = matching(key, _kinds(view))
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
-    if isinstance(view, OverView):
-        if not answer:
-            raise ExplainError(_nobody(merged, view, key))
-        below = _below(merged, view, key)
-        publication = current.id if current else None
-        return Explanation(view.id, key, publication, sources[stored.id], merged.head, answer, {}, [], [], [], 0, below)
-    rows = _stored(view, key, now)
-    speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {rows} ORDER BY lsn")
+    rows, speed, found = "false", [], []
+    if not isinstance(view, OverView):
+        rows = _stored(view, key, now)
+        speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {rows} ORDER BY lsn")
+        found = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
     if not answer and not speed:
         raise ExplainError(_nobody(merged, view, key))
-    found = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
     return Explanation(
         view=view.id,
         key=key,
         publication=current.id if current else None,
-        source=sources[view.id],
+        source=sources[stored.id],
         head=merged.head,
         answer=answer,
-        batch=_batch(merged, view, rows),
+        batch={} if isinstance(view, OverView) else _batch(merged, view, rows),
         speed=speed,
         lookups=_lookups(view, answer),
         events=raw(merged, found[:limit]),
         event_count=len(found),
+        below=_below(merged, view, key) if isinstance(view, OverView) else None,
     )
 
 
@@ -200,7 +197,7 @@ def _below(merged: Merged, view: OverView, key: Row) -> Below:
     return Below(view.base.name, keys, _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
 
 
-def _lookups(view: View, answer: list[Row]) -> list[Row]:
+def _lookups(view: Served, answer: list[Row]) -> list[Row]:
     if not isinstance(view, AggregateView):
         return []
     return [

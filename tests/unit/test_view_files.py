@@ -130,6 +130,7 @@ OVER = {
     "over nothing": (over(over='"nothing"'), "no view nothing to be over", "known are base"),
     "over itself": (over(over='"payments"'), "payments are over each other", "a view of events"),
     "over a view and of events": (over(of='"paid"'), "has `of`", "leave it out"),
+    "a version of a view over a view": (over(version="2"), "has a version", "in place"),
     "a window over a view": (
         over(window='Trailing(size="2 hours", every="1 hour")'),
         "has `window`",
