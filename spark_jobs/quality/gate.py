@@ -6,6 +6,7 @@ whatever gives no result stops too. What does not pass is never published (I17);
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,11 @@ from spark_jobs.quality.agreement import UNEXPLAINED, Agreement, accepted, agree
 from spark_jobs.quality.audited import Audited
 from spark_jobs.quality.checkpoint import Checkpoint, Failure, Verdict
 from spark_jobs.quality.relations import Relation
+from spark_jobs.quality.restless import restless
 from spark_jobs.quality.suites import Suite
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
+from spark_jobs.settings import settings
 from spark_jobs.warehouse import NoTable
 
 if TYPE_CHECKING:
@@ -55,6 +58,8 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
         say(f"run {run_id} has built nothing new: there is nothing to audit")
         return True
     outcome = _outcome(session, store, views, run, say, accept)
+    for line in restless(views, store.builds(run_id), timedelta(days=settings().horizon_days)):
+        say(f"notice: {line}")
     store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
     store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
     return outcome.passed
