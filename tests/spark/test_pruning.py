@@ -2,7 +2,10 @@
 
 import pytest
 
+from spark_jobs import sequences
 from spark_jobs.batch.publish import ensure_serving
+from spark_jobs.dialect import Dialect
+from spark_jobs.view import SequenceView
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -40,3 +43,23 @@ def test_the_cut_and_the_version_prune_files_of_the_speed_table(lake: Lake) -> N
     files = lake.spark.sql("SELECT * FROM serving.orders_by_day").inputFiles()
     speed = [file for file in files if "/speed.db/" in file]
     assert len(speed) == 1, files
+
+
+def test_only_keys_with_new_rows_are_resolved_once_more(lake: Lake) -> None:
+    """Fifty sessions are built, one goes on: the window functions see its rows alone, the others are read as built."""
+    lake.use("sessions")
+    pages = [event("page_viewed", number, user_id=number % 50 + 1, url=f"/{number}") for number in range(100)]
+    lake.land(pages)
+    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    lake.run("r1")
+    lake.land([event("page_viewed", 100, user_id=7, url="/new")])
+    view, current = lake.views["sessions"], lake.store.current_publication()
+    assert isinstance(view, SequenceView) and current is not None
+    source = lake.store.sources(current)["sessions"]
+    stored = f"batch.`sessions_rows` VERSION AS OF {source.batch_version}"
+    new = "(SELECT sessions_v1.* FROM speed.partials WHERE view = 'sessions_v1' AND lsn > 1)"
+    assert lake.spark.sql(sequences.live(view, Dialect.SPARK, stored, new)).count() == 2 + 1
+    assert len(lake.served("sessions")) == 50
+    plan = lake.spark.sql("EXPLAIN SELECT * FROM serving.sessions").collect()[0][0]
+    assert "LeftAnti" in plan[: plan.index("Window [")], "what is built is not read as it is"
+    assert "LeftSemi" in plan[plan.index("Window [") :], "rows that nothing new touches reach the windows"
