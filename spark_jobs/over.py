@@ -3,7 +3,7 @@
 declaration with `over` + the view that it names --bind--> OverView --answered--> SQL over the other's answer
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -52,6 +52,13 @@ def stored_of(view: Served) -> View:
     return stored_of(view.base) if isinstance(view, OverView) else view
 
 
+def served_base(view: OverView, versions: Iterable[View]) -> Served:
+    """What the view is over, in the version that is served: of `versions` the newest of that name."""
+    if isinstance(view.base, OverView):
+        return view.base
+    return max((one for one in versions if one.name == view.base.name), key=lambda one: one.version)
+
+
 def aggregate_of(view: Served) -> AggregateView | None:
     """The aggregate that the answer is shaped by; None of a sequence."""
     found = view.aggregate if isinstance(view, OverView) else view
@@ -86,6 +93,17 @@ def bind(name: str, file: str, declared: Aggregate, base: Served) -> OverView:
     return view
 
 
+def check_base(view: OverView, version: View) -> None:
+    """The view works over any version of its base that may be served. Raises ViewError."""
+    used = frozenset[str]().union(*(expression.columns for expression in view.aggregate.expressions)) - {ASKED_AT}
+    kinds, other = answer_kinds(view.base), answer_kinds(version)
+    if lacking := sorted(name for name in used if other.get(name) != kinds[name]):
+        raise ViewError(
+            f"{version.id} does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does",
+            "use columns that all versions serve, or take the older version's file away",
+        )
+
+
 def _check_measures(view: OverView) -> None:
     for measure in view.aggregate.measures:
         if measure.measure.order or any(part.finish for part in measure.parts):
@@ -107,11 +125,11 @@ def answered(view: OverView, dialect: Dialect, answer: str, now: datetime | None
     return aggregates.final(view.aggregate, dialect, f"({made})")
 
 
-def behind(view: OverView, dialect: Dialect, answer: str, now: datetime | None = None) -> str:
-    """The rows of the base that count, each with the keys that it counts for (named k__<key>)."""
+def behind(view: OverView, base: Served, dialect: Dialect, answer: str, now: datetime | None = None) -> str:
+    """The rows of `base`, whose answer it is, that count, each with the keys that it counts for (named k__<key>)."""
     d = dialect
     keys = [f"{rendered(key, d)} AS {quote(f'k__{name}', d)}" for name, key in view.aggregate.keys.items()]
-    columns = listed(answer_kinds(view.base), d)
+    columns = listed(answer_kinds(base), d)
     where = f" WHERE {rendered(view.aggregate.where, d)}" if view.aggregate.where else ""
     return f"SELECT {columns}, {', '.join(keys)} FROM ({_asked(d, answer, now)}){where}"
 

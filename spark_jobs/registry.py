@@ -117,6 +117,9 @@ def _with_over(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) 
             view = over.bind(name, _where(file), one, base)
             _check_file(file, view)
             check_over(view)
+            for version in loaded:
+                if version.name == base.name:
+                    over.check_base(view, version)
             loaded = Views(loaded.all, (*loaded.over, view))
     return loaded
 

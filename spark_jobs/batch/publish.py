@@ -101,7 +101,7 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
     """Give each serving view its text; touch only those whose text changes."""
     ensure_named(execute, views)
     existing, given = serving_views(execute, "serving"), store.serving_sql()
-    sources = ready(views, sources)
+    sources = ready(views, sources, store.promoted())
     for view in servable(views, sources):
         name, sql = view.name, serving_sql(view, sources, views)
         if name not in existing:
@@ -113,33 +113,43 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
         store.record_serving_sql(name, sql)
 
 
-def ready(views: Views, sources: Mapping[str, Source]) -> dict[str, Source]:
-    """The sources; without a version that still lacks partials where an earlier one does not: that is served on."""
-    later = [view for view in views if view.id in sources and view.version > 1]
-    lacking = holes(views, sources) if later else {}
-    whole = [view for view in views if view.id in sources and view.id not in lacking]
-    waits = {
-        view.id
-        for view in later
-        if view.id in lacking and any(one.name == view.name and one.version < view.version for one in whole)
-    }
-    return {view_id: source for view_id, source in sources.items() if view_id not in waits}
+def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, int]) -> dict[str, Source]:
+    """The sources, of each view that of one version: the promoted one, else the earliest that is there."""
+    chosen: dict[str, View] = {}
+    for view in sorted((view for view in views if view.id in sources), key=lambda view: view.version):
+        if view.name not in chosen or promoted.get(view.name) == view.version:
+            chosen[view.name] = view
+    return {view.id: sources[view.id] for view in chosen.values()}
 
 
 def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
-    """Per name the newest version that the publication has, with every view that it is over or looks up."""
-    found: dict[str, Served] = {}
-    for view in sorted([*views, *views.over], key=lambda one: one.version):
-        if _is_servable(view, sources, views):
-            found[view.name] = view
-    return list(found.values())
+    """The views of `sources`, and those over them; each with every view that it looks up."""
+    every: list[Served] = [*(view for view in views if view.id in sources), *views.over]
+    return [view for view in every if _is_servable(view, {one.name for one in views if one.id in sources})]
 
 
-def _is_servable(view: Served, sources: Mapping[str, Source], views: Views) -> bool:
+def _is_servable(view: Served, names: set[str]) -> bool:
     if isinstance(view, OverView):
-        return _is_servable(view.base, sources, views)
+        return _is_servable(view.base, names)
     lookups = {lookup.view for lookup in view.lookups.values()} if isinstance(view, AggregateView) else set()
-    return view.id in sources and lookups <= {one.name for one in views if one.id in sources}
+    return {view.name, *lookups} <= names
+
+
+def promote(execute: Execute, views: Views, store: Store, name: str, version: int) -> None:
+    """Serve a name from another version of its view, now and from now on.
+
+    Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
+    """
+    current = store.current_publication()
+    sources = store.sources(current) if current else {}
+    known = {view.version: view for view in views if view.name == name and view.id in sources}
+    if version not in known:
+        there = ", ".join(map(str, sorted(known))) or "none"
+        raise PublishRefused(f"{name} has no version {version} to serve; the speed layer computes {there}")
+    if lsn := holes(views, sources).get(known[version].id):
+        raise PublishRefused(f"version {version} of {name} lacks lsn {lsn}: `tidemark views` shows what is covered")
+    store.promote(name, version)
+    _apply(execute, views, store, sources)
 
 
 def serving_views(execute: Execute, schema: str) -> set[str]:

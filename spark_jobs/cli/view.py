@@ -1,4 +1,4 @@
-"""`tidemark views`, `tidemark view show | diff | table`: what can be asked, and how it is made.
+"""`tidemark views`, `tidemark view show | diff | promote | rollback | table`: what can be asked, how it is made.
 
 Exit codes: 0 done; 1 there is no such view, versions differ, or the README's table is out of date (`--check`); 2 wrong
 usage.
@@ -93,6 +93,42 @@ def diff(name: str, limit: int) -> None:
         click.echo(printable(line))
     click.echo(f"{found.differing:,} of {found.rows:,} rows differ")
     sys.exit(bool(found.differing))
+
+
+@view.command()
+@click.argument("name")
+@click.option("--to", "version", type=int, help="The version; by default the newest.")
+def promote(name: str, version: int | None) -> None:
+    """Serve a name from another version of its view, if that lacks nothing."""
+    from spark_jobs.registry import views as loaded
+
+    newest = max((one.version for one in loaded() if one.name == name), default=1)
+    _promote(name, newest if version is None else version)
+
+
+@view.command()
+@click.argument("name")
+def rollback(name: str) -> None:
+    """Serve a name from the version before its last promotion."""
+    with ledger_step() as store:
+        history = store.promotions(name)
+    if not history:
+        refuse(f"{name} was never promoted")
+    _promote(name, next((one for one in reversed(history[:-1]) if one != history[-1]), 1))
+
+
+def _promote(name: str, version: int) -> None:
+    from spark_jobs.batch.publish import promote as make
+    from spark_jobs.registry import views as loaded
+    from spark_jobs.serving.sql import SqlError, ask, connect
+
+    with ledger_step() as store:
+        try:
+            with connect() as connection:
+                make(lambda sql: ask(connection, sql).rows, loaded(), store, name, version)
+        except SqlError as error:
+            refuse(str(error))
+    click.echo(f"serving.{name} is version {version}")
 
 
 @view.command()

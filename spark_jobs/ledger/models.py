@@ -173,6 +173,16 @@ class Heartbeat(Base):
     payload: Mapped[dict[str, Any]]
 
 
+class Promotion(Base):
+    """A name is served from this version of its view, from then on."""
+
+    __tablename__ = "promotions"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    name: Mapped[str]
+    version: Mapped[int]
+    promoted_at: Mapped[datetime]
+
+
 class Definition(Base):
     """What a view said when it was first computed."""
 

@@ -16,7 +16,7 @@ __all__ = ["LedgerError", "RunActive", "Store", "open"]
 
 
 class Store(Messages, Runs, Publications, Definitions):
-    """Messages (heartbeats, requests, epochs), runs (plans, builds, audits), publications (sources, pins), views."""
+    """Messages (heartbeats, requests), runs (plans, builds, audits), publications (sources, pins), definitions."""
 
 
 def open(at: URL | None = None) -> Store:

@@ -18,11 +18,12 @@ import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem
 
 from spark_jobs import tables, warehouse
+from spark_jobs.batch import publish
 from spark_jobs.dialect import Dialect, listed
 from spark_jobs.expressions import quote_text
 from spark_jobs.ledger.models import Pin
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.over import OverView, Served, stored_of
+from spark_jobs.over import OverView, Served
 from spark_jobs.quality.agreement import attribute
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
 from spark_jobs.quality.evidence import Evidence
@@ -85,8 +86,8 @@ class Pinned:
     def merged(self) -> Merged:
         """The answers that the pin should give, from the files; to tell named limits from breaches."""
         unbuilt = Source(None, None, 0, None)
-        found = self.store.sources(self.pin.publication_id)
-        sources = {one.id: found.get(one.id, unbuilt) for one in self.views}
+        found = dict.fromkeys((one.id for one in self.views), unbuilt) | self.store.sources(self.pin.publication_id)
+        sources = publish.ready(self.views, found, self.store.promoted())
         return Merged(self.views, sources, self.pin.head, self.pin.now)
 
     def limits(self, view: View) -> Evidence:
@@ -125,8 +126,16 @@ def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tupl
     with pinned.stack:
         yield [
             ("I3", f"{view.name} is what the oracle says", lambda view=view: equals_the_oracle(view, pinned))  # type: ignore[misc]
-            for view in views.served.values()
+            for view in _served(store, views)
         ]
+
+
+def _served(store: Store, views: Views) -> list[Served]:
+    """The views in the versions that their names are served from; before any publication, those that would be."""
+    current = store.current_publication()
+    found = dict.fromkeys((view.id for view in views), Source(None, None, 0, None))
+    found |= store.sources(current) if current else {}
+    return publish.servable(views, publish.ready(views, found, store.promoted()))
 
 
 def equals_the_oracle(view: Served, pinned: Pinned) -> Finding:
@@ -141,7 +150,7 @@ def equals_the_oracle(view: Served, pinned: Pinned) -> Finding:
     found = compared(view, served, expected, pinned.merged, pinned.limits)
     if found.state is State.HOLDS or not isinstance(view, OverView):
         return found
-    return inherited(view, served, found, equals_the_oracle(view.base, pinned), pinned.merged)
+    return inherited(view, served, found, equals_the_oracle(pinned.merged.base(view), pinned), pinned.merged)
 
 
 def inherited(view: OverView, served: pa.Table, found: Finding, below: Finding, merged: Merged) -> Finding:
@@ -166,7 +175,7 @@ def compared(
     con = merged.con
     con.register("served", served)
     con.register("built", expected)
-    note = f"head {merged.head}, cut {merged.sources[stored_of(view).id].cut}"
+    note = f"head {merged.head}, cut {merged.sources[merged.stored_of(view).id].cut}"
     rows, differ = compare(con, "FROM built", "FROM served", shape)
     if not differ:
         return finding("I3", law, rows, "rows", (), note=note)

@@ -12,10 +12,11 @@ from typing import Any
 
 from spark_jobs import over
 from spark_jobs.batch import coverage
+from spark_jobs.batch.publish import ready
 from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.expressions import Kind, duckdb_of
 from spark_jobs.ledger.store import Store
-from spark_jobs.over import OverView, Served, aggregate_of, answer_kinds, stored_of
+from spark_jobs.over import OverView, Served, aggregate_of, answer_kinds
 from spark_jobs.registry import Views
 from spark_jobs.serving.behind import Event, origins, raw
 from spark_jobs.serving.merged import Merged
@@ -66,13 +67,14 @@ class Explanation:
 
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
     """Explain the rows of view `name` with the keys `given` as `column=value`. Raises ExplainError."""
-    view = find(views, name)
-    key = _key(view, given)
     current = store.current_publication()
-    sources = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
-    stored = stored_of(view)
-    cut, now = sources[stored.id].cut, datetime.now(UTC)
-    merged = Merged(views, sources, max(coverage.covered(cut), default=cut), now)
+    every = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
+    view, sources = _served(find(views, name), name, views, ready(views, every, store.promoted()), every)
+    key = _key(view, given)
+    now = datetime.now(UTC)
+    least = min(source.cut for source in sources.values())
+    merged = Merged(views, sources, max(coverage.covered(least), default=least), now)
+    stored = merged.stored_of(view)
     where = matching(key, _kinds(view))
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
     rows, speed, found = "false", [], []
@@ -96,6 +98,17 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
         event_count=len(found),
         below=_below(merged, view, key) if isinstance(view, OverView) else None,
     )
+
+
+def _served(
+    view: Served, name: str, views: Views, chosen: Mapping[str, Source], every: Mapping[str, Source]
+) -> tuple[Served, Mapping[str, Source]]:
+    """The version that a name is served from, or that an id with a version means; and one source per view."""
+    versions = [one for one in views if one.name == view.name]
+    if name.removeprefix("serving.") == view.name:
+        return next((one for one in versions if one.id in chosen), view), chosen
+    others = {one.id for one in versions}
+    return view, {k: v for k, v in chosen.items() if k not in others} | {view.id: every[view.id]}
 
 
 def find(views: Views, name: str) -> Served:
@@ -189,12 +202,13 @@ def _batch(merged: Merged, view: View, stored: str) -> dict[str, list[Row]]:
 
 def _below(merged: Merged, view: OverView, key: Row) -> Below:
     """The rows of the base that count for the key."""
-    counted = over.behind(view, D, merged.answer(view.base), merged.now)
+    base = merged.base(view)
+    counted = over.behind(view, base, D, merged.answer(base), merged.now)
     where = matching({f"k__{name}": value for name, value in key.items()},
                      {f"k__{name}": kind for name, kind in _kinds(view).items()})  # fmt: skip
-    columns = listed(answer_kinds(view.base), D)
-    keys = tuple(name for name in _kinds(view.base) if name != "key")
-    return Below(view.base.name, keys, _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
+    columns = listed(answer_kinds(base), D)
+    keys = tuple(name for name in _kinds(base) if name != "key")
+    return Below(base.name, keys, _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
 
 
 def _lookups(view: Served, answer: list[Row]) -> list[Row]:

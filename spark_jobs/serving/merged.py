@@ -95,10 +95,18 @@ class Merged:
     def answer(self, view: Served) -> str:
         """The rows that `serving.<view>` gives."""
         if isinstance(view, OverView):
-            return over.answered(view, DUCKDB, self.answer(view.base), self.now)
+            return over.answered(view, DUCKDB, self.answer(self.base(view)), self.now)
         if isinstance(view, SequenceView):
             return sequences.final(view, DUCKDB, f"({self._served(view)})")
         return aggregates.final(view, DUCKDB, self._merged(view), self._lookups(view), self.now)
+
+    def base(self, view: OverView) -> Served:
+        """What the view is over, in the version that the sources have."""
+        return over.served_base(view, (one for one in self.views if one.id in self.sources))
+
+    def stored_of(self, view: Served) -> View:
+        """The view whose partials the answer is made of."""
+        return self.stored_of(self.base(view)) if isinstance(view, OverView) else view
 
     def own(self, view: View) -> str:
         """What the view's own partials say: one row per stored key, before windows, ranks and lookups."""

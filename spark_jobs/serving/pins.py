@@ -104,7 +104,7 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
     """The schema and its views; what is there already was made from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
-    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id))
+    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id), store.promoted())
     existing = serving_views(execute, schema(pin.name))
     for view in servable(views, sources):
         if view.name not in existing:

@@ -39,7 +39,8 @@ def serving_sql(
     question, for trailing windows and `asked_at`; None where the reader's clock says it.
     """
     if isinstance(view, OverView):
-        return over.answered(view, SPARK, serving_sql(view.base, sources, views, head, now), now)
+        base = over.served_base(view, (one for one in views if one.id in sources))
+        return over.answered(view, SPARK, serving_sql(base, sources, views, head, now), now)
     if isinstance(view, SequenceView):
         return _sequence(view, sources[view.id], head)
     lookups = {}

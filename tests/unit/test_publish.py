@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs import registry
-from spark_jobs.batch.publish import PublishRefused, ensure_serving, publish
+from spark_jobs.batch.publish import PublishRefused, ensure_serving, promote, publish
 from spark_jobs.batch.rollback import rollback
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
@@ -137,21 +137,54 @@ def test_a_view_that_speed_partials_has_no_column_for_is_held_back(store: Store,
     assert run is not None and run.summary["held_back"] == {"orders_by_day": 8, "word_count": 8}
 
 
-def test_a_later_version_is_served_once_it_lacks_nothing(store: Store) -> None:
-    """Until then the earlier one is, also in a new pin."""
-    server, (orders, words) = Server(), VIEWS
+@pytest.fixture
+def both() -> registry.Views:
+    """orders_by_day in two versions."""
+    orders, words = VIEWS
     assert isinstance(orders, AggregateView)
-    both = registry.Views((orders, replace(orders, version=2), words))
+    return registry.Views((orders, replace(orders, version=2), words))
+
+
+def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store: Store, both: registry.Views) -> None:
+    server = Server()
     computed({1: NOW, 2: NOW})
     ensure_serving(server, VIEWS, store)
     server.views_said()
     ensure_serving(server, both, store)  # version 2 has no partials of lsn 1 and 2
-    assert server.views_said() == [] and "orders_by_day_v1" in server.texts["serving.orders_by_day"]
-    pins.create(server, both, store, "early")
-    assert "orders_by_day_v1" in server.texts["pin_early.orders_by_day"]
+    assert server.views_said() == []
+    with pytest.raises(PublishRefused, match="version 2 of orders_by_day lacks lsn 1"):
+        promote(server, both, store, "orders_by_day", 2)
     computed({1: NOW, 2: NOW}, both)
-    server.views_said()
     ensure_serving(server, both, store)
+    assert server.views_said() == [], "that it lacks nothing is not yet a decision"
+    pins.create(server, both, store, "before")
+    server.views_said()
+    promote(server, both, store, "orders_by_day", 2)
     assert server.views_said() == ["ALTER VIEW serving.orders_by_day"]
     assert "orders_by_day_v2" in server.texts["serving.orders_by_day"]
-    assert "orders_by_day_v1" in server.texts["pin_early.orders_by_day"]
+    pins.create(server, both, store, "after")
+    assert "orders_by_day_v1" in server.texts["pin_before.orders_by_day"]
+    assert "orders_by_day_v2" in server.texts["pin_after.orders_by_day"]
+
+
+def test_a_promotion_outlives_a_restart_and_can_be_taken_back(store: Store, both: registry.Views) -> None:
+    server = Server()
+    computed({1: NOW}, both)
+    ensure_serving(server, both, store)
+    promote(server, both, store, "orders_by_day", 2)
+    server.views_said()
+    ensure_serving(server, both, store)
+    assert server.views_said() == []
+    promote(server, both, store, "orders_by_day", 1)
+    assert "orders_by_day_v1" in server.texts["serving.orders_by_day"]
+    assert store.promotions("orders_by_day") == [2, 1] and store.promoted() == {"orders_by_day": 1}
+
+
+def test_what_is_no_version_is_not_promoted(store: Store, both: registry.Views) -> None:
+    computed({1: NOW}, both)
+    ensure_serving(Server(), both, store)
+    with pytest.raises(PublishRefused, match="orders_by_day has no version 3 to serve; the speed layer computes 1, 2"):
+        promote(Server(), both, store, "orders_by_day", 3)
+    with pytest.raises(PublishRefused, match="nothing has no version 1"):
+        promote(Server(), both, store, "nothing", 1)
+    assert store.promoted() == {}

@@ -1,5 +1,6 @@
-"""`tidemark view diff`: what another version of a view changes for readers."""
+"""Two versions of a view: what the other one changes for readers, and which of them is explained."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs import registry
+from spark_jobs import over, registry
+from spark_jobs.batch.publish import ready
+from spark_jobs.binding import ViewError
 from spark_jobs.cli import main
+from spark_jobs.ledger import store as ledger
+from spark_jobs.measures import Sum
 from spark_jobs.registry import Views
-from spark_jobs.view import AggregateView
+from spark_jobs.serving.explain import UNBUILT, explain
+from spark_jobs.serving.merged import Merged
+from spark_jobs.serving.render import serving_sql
+from spark_jobs.view import Aggregate, AggregateView
 from tests.unit.small_platform import START, Platform, event
 
 
@@ -51,6 +59,50 @@ def test_rows_that_the_new_version_changes_are_shown(platform: Platform) -> None
 def test_versions_that_agree_end_well(platform: Platform) -> None:
     platform.land([order("red", 4), order("blue", 7)])
     assert told("orders_by_colour") == (0, [*told("orders_by_colour")[1][:1], "0 of 2 rows differ"])
+
+
+def test_a_name_explains_the_version_that_is_served_and_an_id_its_own(platform: Platform) -> None:
+    platform.land([order("red", 5), order("red", 6)])
+    with closing(ledger.open()) as store:
+
+        def large(name: str) -> tuple[str, int]:
+            found = explain(store, platform.views, name, ["colour=red"])
+            return found.view, found.answer[0]["large_orders"]
+
+        assert large("orders_by_colour") == ("orders_by_colour", 2)
+        assert large("orders_by_colour_v2") == ("orders_by_colour_v2", 1)
+        store.promote("orders_by_colour", 2)
+        assert large("orders_by_colour") == ("orders_by_colour_v2", 1)
+
+
+def test_a_view_over_another_follows_the_version_that_is_served(platform: Platform) -> None:
+    platform.land([order("red", 5), order("red", 6), order("blue", 9)])
+    declared = Aggregate(over="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
+                         owner="tests", description="all large orders")  # fmt: skip
+    view = over.bind("large", "large.py", declared, platform.views["orders_by_colour_v2"])
+    views = Views(platform.views.all, (view,))
+    for version, large in {1: 3, 2: 2}.items():
+        sources = ready(views, dict.fromkeys((one.id for one in views), UNBUILT), {"orders_by_colour": version})
+        merged = Merged(views, sources, platform.lsn)
+        assert merged.con.sql(merged.answer(view)).fetchall() == [(1, large)]
+        assert f"view = 'orders_by_colour_v{version}'" in serving_sql(view, sources, views)
+
+
+def test_a_view_over_another_works_over_all_its_versions_or_is_refused(platform: Platform) -> None:
+    declared = Aggregate(over="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
+                         owner="tests", description="all large orders")  # fmt: skip
+    first = platform.views["orders_by_colour"]
+    assert isinstance(first, AggregateView)
+    view = over.bind("large", "large.py", declared, platform.views["orders_by_colour_v2"])
+    over.check_base(view, first)
+    poorer = replace(first, measures=tuple(one for one in first.measures if one.name != "large_orders"))
+    with pytest.raises(ViewError, match="orders_by_colour does not serve large_orders"):
+        over.check_base(view, poorer)
+
+
+def test_what_was_never_promoted_is_not_rolled_back(platform: Platform) -> None:
+    found = CliRunner().invoke(main, ["view", "rollback", "orders_by_colour"])
+    assert (found.exit_code, found.output) == (1, "tidemark: orders_by_colour was never promoted\n")
 
 
 def test_one_version_has_nothing_to_be_compared_with(platform: Platform) -> None:
