@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from spark_jobs.bound_measure import BoundMeasure
 from spark_jobs.declaration import Aggregate, Row, Sequence, Window
 from spark_jobs.expressions import Expression, ExpressionError, Kind, parse
-from spark_jobs.measures import Last, Measure, MeasureError
+from spark_jobs.measures import Last, Measure
+from spark_jobs.parts import MeasureError
 from spark_jobs.view import ENVELOPE, RANK, AggregateView, BoundRow, SequenceView, Shapes
 from spark_jobs.windows import END, PANE, START, BoundWindow
 
@@ -44,14 +45,12 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     each = {column: _element(text, fields, f"{file}, each {column}") for column, text in declared.each.items()}
     fields = {**fields, **dict.fromkeys(each, "STRING")}
     measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
-    by = dict(declared.by)
     is_changelog = all(shapes[one].compacted for one in types)
-    if declared.window:
-        if is_changelog:
-            raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
-        by[PANE] = f"window_start('{declared.window.every}', occurred_at)"
+    if declared.window and is_changelog:
+        raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
     window = _window(declared.window) if declared.window else None
-    keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in by.items()}
+    pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
+    keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in {**declared.by, **pane}.items()}
     answer = _answer(keys, window, measures)
     derived = {name: parse(text, answer, f"{file}, derived {name}") for name, text in declared.derived.items()}
     answer |= {name: one.kind for name, one in derived.items()}

@@ -5,7 +5,8 @@ from functools import cached_property
 
 from spark_jobs.dialect import Sql
 from spark_jobs.expressions import Expression, Kind
-from spark_jobs.measures import Measure, Part
+from spark_jobs.measures import Measure
+from spark_jobs.parts import Part
 
 
 @dataclass(frozen=True)

@@ -6,28 +6,22 @@ history that breaks a law, as a case folder.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from math import isclose
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from spark_jobs import contracts, sequences, testing
-from spark_jobs.contracts import Contract, Field
+from spark_jobs.histories import START, STEPS, Source, histories
 from spark_jobs.over import Served, stored_of
 from spark_jobs.registry import Views
 from spark_jobs.testing import Answer, Batches, D
 from spark_jobs.view import AggregateView, SequenceView
 
-START = datetime(2026, 1, 5, 23, tzinfo=UTC)  # an hour before a day ends
-STEPS = 12
-Event = Mapping[str, Mapping[str, Any]]
-Place = tuple[str, str]  # event type and field
 Oracle = Callable[[Batches], Iterable[Mapping[str, Any]]]
 """A history without repetitions -> the rows that the view must answer, in any order, written without the view."""
 
@@ -71,7 +65,7 @@ def try_laws(trial: Trial, examples: int, seed_: int) -> None:
     @seed(seed_)
     @settings(max_examples=examples, database=None, deadline=None, print_blob=False,
               phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(histories(trial))
+    @given(histories(_source(trial)))
     def hold(history: tuple[Batches, Batches]) -> None:
         for law, found, expected in _broken(trial, *history):
             raise LawBroken(_told(trial, history[1], law, found, expected, seed_))
@@ -79,97 +73,16 @@ def try_laws(trial: Trial, examples: int, seed_: int) -> None:
     hold()
 
 
-@st.composite
-def histories(draw: st.DrawFn, trial: Trial) -> tuple[Batches, Batches]:
-    """Micro-batches of random events, late and out of order: each event once, and the same with repetitions."""
-    types = _types(trial)
-    used, pools = _used(trial.view), dict[Place, st.SearchStrategy[Any]]()
-    texts: dict[str, list[str]] = {}
-    for contract in types:
-        for field in contract.fields:
-            if field.name in used or field.name == contract.key or field.name in trial.values:
-                pools[contract.event_type, field.name] = _values(field, trial, texts, draw)
-    shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    once: list[list[Event]] = []
-    number = 0
-    for size in shape:
-        once.append([_event(draw, trial, draw(st.sampled_from(types)), pools, number + n) for n in range(size)])
-        number += size
-    repeated = [list(batch) for batch in once]
-    for place, batch in enumerate(once):
-        for event in batch:
-            if _has_id(event) and draw(st.integers(0, 4)) == 4:
-                repeated[draw(st.integers(place, len(once) - 1))].append(event)
-    return once, repeated
-
-
-def _has_id(event: Event) -> bool:
-    """A null value on a changelog has none, so that it cannot be known again."""
-    return all("event_id" in fields for fields in event.values())
-
-
-def _types(trial: Trial) -> list[Contract]:
-    """The event types of the view, and of those that it looks up."""
+def _source(trial: Trial) -> Source:
+    """The event types of the view, and of those that it looks up; the fields that it uses vary."""
     stored = stored_of(trial.view)
-    lookups = stored.lookups.values() if isinstance(stored, AggregateView) else ()
-    names = [*stored.event_types, *(name for one in lookups for name in trial.views.by_name[one.view].event_types)]
-    return [contracts.load().of(name) for name in dict.fromkeys(names)]
-
-
-def _used(view: Served) -> frozenset[str]:
-    stored = stored_of(view)
     if isinstance(stored, AggregateView):
-        return stored.used_columns
-    every = [[row.key, row.ts, row.where, *row.columns.values()] for row in stored.rows]
-    return frozenset[str]().union(*(one.columns for one in chain(*every) if one))
-
-
-def _values(field: Field, trial: Trial, texts: dict[str, list[str]], draw: st.DrawFn) -> st.SearchStrategy[Any]:
-    """A few values, so that events meet; of a pattern the two texts that were drawn for the history."""
-    if field.name in trial.values:
-        return st.sampled_from(list(trial.values[field.name]))
-    rules, kind = field.schema, field.arrow
-    if "enum" in rules:
-        found: list[Any] = list(rules["enum"])
-    elif pa.types.is_boolean(kind):
-        found = [False, True]
-    elif pa.types.is_timestamp(kind):
-        found = [_instant(START + trial.step * place) for place in range(STEPS)]
-    elif pa.types.is_string(kind) and "pattern" in rules:
-        if rules["pattern"] not in texts:
-            texts[rules["pattern"]] = draw(_two(rules["pattern"], rules.get("maxLength", 1_000)))
-        found = list(texts[rules["pattern"]])
-    elif pa.types.is_string(kind):
-        least, most = rules.get("minLength", 0), rules.get("maxLength", 1_000)
-        found = [text for text in ("", "a", "a b, B", "été 雪") if least <= len(text) <= most]
+        used, lookups = stored.used_columns, [trial.views.by_name[one.view] for one in stored.lookups.values()]
     else:
-        least, most = rules.get("minimum", -(2**53)), rules.get("maximum", 2**53)
-        numbers = (least, least + 1, 0, 1, 2, 5, 100, most if most < 10**6 else 50_000)
-        exact = [number for number in dict.fromkeys(numbers) if least <= number <= most]
-        found = [float(number) for number in exact] if pa.types.is_floating(kind) else exact
-    return st.sampled_from(found if field.required else [*found, None])
-
-
-def _two(pattern: str, most: int) -> st.SearchStrategy[list[str]]:
-    texts = st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii"))
-    return st.lists(texts.filter(lambda text: len(text) <= most), min_size=2, max_size=2, unique=True)
-
-
-def _event(
-    draw: st.DrawFn, trial: Trial, contract: Contract, pools: Mapping[Place, st.SearchStrategy[Any]], number: int
-) -> Event:
-    at = _instant(START + trial.step * draw(st.integers(0, STEPS - 1)))
-    fields: dict[str, Any] = {"occurred_at": at}
-    if contract.compacted and draw(st.integers(0, 4)) == 4:
-        fields |= {contract.key: draw(pools[contract.event_type, contract.key]), "deleted": True}
-    else:
-        fields |= {name: draw(values) for (of, name), values in pools.items() if of == contract.event_type}
-        fields["event_id"] = f"{number:08x}-0000-4000-8000-000000000000"
-    return {contract.event_type: fields}
-
-
-def _instant(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+        every = [[row.key, row.ts, row.where, *row.columns.values()] for row in stored.rows]
+        used, lookups = frozenset[str]().union(*(one.columns for one in chain(*every) if one)), []
+    names = dict.fromkeys([*stored.event_types, *(name for one in lookups for name in one.event_types)])
+    return Source([contracts.load().of(name) for name in names], used, trial.values, trial.step)
 
 
 def _broken(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str, Answer, Answer]]:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from spark_jobs.dialect import Dialect, Sql
 from spark_jobs.expressions import Kind
-from spark_jobs.measures import Measure, MeasureError, Part
+from spark_jobs.measures import Measure
+from spark_jobs.parts import MeasureError, Part
 
 _LEAST = -(2**63) + 1
 

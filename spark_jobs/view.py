@@ -13,7 +13,7 @@ import pyarrow as pa
 from spark_jobs.bound_measure import BoundMeasure
 from spark_jobs.declaration import Aggregate, Hopping, Lookup, Row, Sequence, Top, Trailing
 from spark_jobs.expressions import Expression, Kind, arrow_of
-from spark_jobs.measures import Part
+from spark_jobs.parts import Part
 from spark_jobs.shapes import ENVELOPE, EventShape, Shapes
 from spark_jobs.windows import PANE, BoundWindow
 

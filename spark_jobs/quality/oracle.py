@@ -14,76 +14,10 @@ import pyarrow as pa
 
 from spark_jobs.quality import oracle_buses, oracle_loops
 from spark_jobs.quality.oracle_events import Events, Partition
+from spark_jobs.quality.oracle_sql import EVENT_TYPES, NAMES, RATES, SETTINGS, STOCK, clicks, rates
 
 APPROXIMATE = {("orders_by_hour", "buyers"): 5 * 1.04 / 4096**0.5}
 """Relative error to allow: five standard errors of a HyperLogLog sketch of 2^12 registers (Flajolet et al. 2007)."""
-
-EVENT_TYPES = (
-    "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted", "stock_received",
-    "lift_ride_taken", "vitals_measured", "profile_changed", "settings_changed",
-    "search_performed", "result_clicked", "ad_shown", "ad_clicked", "payment_attempted", "payment_disputed",
-    "order_commanded", "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "plane_changed",
-    "weather_observed",
-)  # fmt: skip
-
-_NAMES = """
-    SELECT carrier, name FROM airline_changed
-    QUALIFY 1 = row_number() OVER (PARTITION BY carrier ORDER BY topic DESC, partition DESC, "offset" DESC)
-    AND deleted IS NOT TRUE
-"""
-
-_STOCK = """
-    SELECT product_id, CAST(sum(came) AS BIGINT) AS received, CAST(sum(went) AS BIGINT) AS ordered,
-           CAST(sum(came - went) AS BIGINT) AS on_hand
-    FROM (SELECT product_id, quantity AS came, 0 AS went FROM stock_received
-          UNION ALL SELECT product_id, 0, quantity FROM order_placed)
-    GROUP BY product_id
-"""
-
-_SETTINGS = """
-    SELECT user_id, plan, locale FROM settings_changed
-    QUALIFY 1 = row_number() OVER (PARTITION BY user_id ORDER BY topic DESC, partition DESC, "offset" DESC)
-    AND deleted IS NOT TRUE
-"""
-
-_RATES = f"""
-    SELECT event_type, date_trunc('minute', occurred_at) AS minute, count(*) AS events
-    FROM ({" UNION ALL ".join(f"SELECT event_type, occurred_at FROM {one}" for one in EVENT_TYPES)})
-    GROUP BY ALL
-"""
-
-
-def _clicks(
-    shown: str, clicked: str, by: tuple[str, ...], within: str, columns: str, own: str, alone: str = "NULL"
-) -> str:
-    """What was shown, with its clicks in the time after it; and the clicks without anything shown in that time before.
-
-    own: the column of what was shown; alone: what there is of it in a click.
-    """
-    same = " AND ".join(f"c.{name} = s.{name}" for name in by)
-    near = f"{same} AND c.occurred_at BETWEEN s.occurred_at AND s.occurred_at + INTERVAL {within}"
-    name, keys = own.removeprefix("s."), ", ".join(f"{{0}}.{name}" for name in by)
-    return f"""
-        SELECT {columns} FROM (
-            SELECT {keys.format("s")}, {own}, s.occurred_at AS happened_at, s.partition, s."offset",
-                   count(c.occurred_at) AS clicks, min(c.occurred_at) AS first_clicked_at,
-                   CASE WHEN count(c.occurred_at) > 0 THEN 'clicked' ELSE 'not_clicked' END AS status
-            FROM {shown} s LEFT JOIN {clicked} c ON {near} GROUP BY ALL
-            UNION ALL
-            SELECT {keys.format("c")}, {alone} AS {name}, c.occurred_at, c.partition, c."offset", 1, NULL, 'orphan'
-            FROM {clicked} c ANTI JOIN {shown} s ON {near})"""
-
-
-def _rates(shown: str, clicked: str, by: tuple[str, ...], per: str, times: str, within: str) -> str:
-    """Per `per` and hour how much of what was shown has a click in the time after it."""
-    same = " AND ".join(f"c.{name} = s.{name}" for name in by)
-    return f"""
-        SELECT {per}, date_trunc('hour', occurred_at) AS hour, count(*) AS {times}, count(*) FILTER (met) AS clicked,
-               CAST(count(*) FILTER (met) AS DOUBLE) / count(*) AS click_rate
-        FROM (SELECT *, EXISTS (FROM {clicked} c WHERE {same} AND c.occurred_at
-                                BETWEEN s.occurred_at AND s.occurred_at + INTERVAL {within}) AS met FROM {shown} s)
-        GROUP BY ALL"""
-
 
 ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
     "orders_by_day": """
@@ -124,7 +58,7 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
             FROM (SELECT CAST(occurred_at AS DATE) AS day, product_id, CAST(sum(quantity) AS BIGINT) AS units,
                          count(*) AS orders FROM order_placed GROUP BY ALL))
         WHERE rank <= 10""",
-    "event_rates": _RATES,
+    "event_rates": RATES,
     "event_anomalies": f"""
         SELECT event_type, nullif(CAST(sum(n) FILTER (age = 1) AS BIGINT), 0) AS events,
                nullif(CAST(sum(n) FILTER (age > 1) AS BIGINT), 0) AS events_before,
@@ -132,12 +66,12 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
                (max(n) FILTER (age = 1) - avg(n) FILTER (age > 1))
                / nullif(stddev_samp(n) FILTER (age > 1), 0) AS z_score
         FROM (SELECT t.event_type, age, coalesce(events, 0) AS n
-              FROM (SELECT DISTINCT event_type FROM ({_RATES})) t CROSS JOIN range(1, 62) AS ages(age)
-              LEFT JOIN ({_RATES}) r ON r.event_type = t.event_type
+              FROM (SELECT DISTINCT event_type FROM ({RATES})) t CROSS JOIN range(1, 62) AS ages(age)
+              LEFT JOIN ({RATES}) r ON r.event_type = t.event_type
               AND minute = date_trunc('minute', $now) - to_minutes(CAST(age AS INTEGER)))
         GROUP BY event_type HAVING sum(n) > 0""",
-    "stock_on_hand": _STOCK,
-    "stock_low": f"SELECT product_id, received, ordered, on_hand FROM ({_STOCK}) WHERE on_hand < 100",
+    "stock_on_hand": STOCK,
+    "stock_low": f"SELECT product_id, received, ordered, on_hand FROM ({STOCK}) WHERE on_hand < 100",
     "lift_rides_sliding": """
         SELECT lift_id, window_start, window_start + INTERVAL 10 MINUTES AS window_end, count(*) AS rides
         FROM (SELECT lift_id, unnest([slot, slot - INTERVAL 5 MINUTES]) AS window_start
@@ -150,13 +84,13 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
     "calories_burned": """
         SELECT person_id, occurred_at AS measured_at, steps, heart_rate, steps * 4 + heart_rate * 8 AS calories
         FROM vitals_measured""",
-    "user_settings": _SETTINGS,
+    "user_settings": SETTINGS,
     "user_card": f"""
         SELECT p.*, s.plan, s.locale FROM (
             SELECT user_id, name, zip FROM profile_changed
             QUALIFY 1 = row_number() OVER (PARTITION BY user_id ORDER BY topic DESC, partition DESC, "offset" DESC)
             AND deleted IS NOT TRUE) p
-        LEFT JOIN ({_SETTINGS}) s USING (user_id)""",
+        LEFT JOIN ({SETTINGS}) s USING (user_id)""",
     "page_views_per_user_hour": """
         SELECT user_id, date_trunc('hour', occurred_at) AS hour, count(*) AS page_views
         FROM page_viewed GROUP BY ALL""",
@@ -169,18 +103,18 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
         FROM (SELECT origin, date_trunc('hour', occurred_at) AS hour, true AS has_left FROM flight_departed
               UNION ALL SELECT origin, date_trunc('hour', occurred_at), false FROM flight_cancelled)
         GROUP BY ALL""",
-    "airline_names": _NAMES,
+    "airline_names": NAMES,
     "delay_by_carrier_day": f"""
         SELECT f.*, n.name AS carrier_name
         FROM (SELECT carrier, CAST(occurred_at AS DATE) AS day, count(*) AS departures,
                      CAST(sum(delay_minutes) AS DOUBLE) / count(*) AS mean_delay, max(delay_minutes) AS max_delay,
                      var_samp(delay_minutes) AS variance_delay
-              FROM flight_departed GROUP BY ALL) f LEFT JOIN ({_NAMES}) n USING (carrier)""",
+              FROM flight_departed GROUP BY ALL) f LEFT JOIN ({NAMES}) n USING (carrier)""",
     "word_count": oracle_loops.word_count,
     "sessions": oracle_loops.sessions,
     "trades": oracle_loops.trades,
     "aircraft_turnarounds": oracle_loops.aircraft_turnarounds,
-    "search_click_through": _clicks(
+    "search_click_through": clicks(
         "search_performed",
         "result_clicked",
         ("session_id", "search_id"),
@@ -189,7 +123,7 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
         session_id, search_id, status, happened_at, query, clicks, first_clicked_at""",
         "s.query",
     ),
-    "ad_click_through": _clicks(
+    "ad_click_through": clicks(
         "ad_shown",
         "ad_clicked",
         ("impression_id",),
@@ -212,10 +146,10 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
               GROUP BY ALL)
         WHERE attempts >= 3 AND countries > 1 OR amount_cents >= 50000 AND least <= 500""",
     "trades_by_colour": oracle_loops.trades_by_colour,
-    "search_rate_by_hour": _rates(
+    "search_rate_by_hour": rates(
         "search_performed", "result_clicked", ("session_id", "search_id"), "query", "searches", "1 HOUR"
     ),
-    "ad_rate_by_hour": _rates("ad_shown", "ad_clicked", ("impression_id",), "ad_id", "showings", "30 MINUTES"),
+    "ad_rate_by_hour": rates("ad_shown", "ad_clicked", ("impression_id",), "ad_id", "showings", "30 MINUTES"),
     "page_views_per_zip_day": """
         SELECT zip, CAST(p.occurred_at AS DATE) AS day, count(*) AS page_views, count(DISTINCT p.user_id) AS viewers
         FROM page_viewed p ASOF LEFT JOIN (

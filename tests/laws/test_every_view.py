@@ -14,8 +14,10 @@ import yaml
 from spark_jobs import contracts, laws, registry, tables, testing
 from spark_jobs.binding import bind_aggregate
 from spark_jobs.expressions import Kind
-from spark_jobs.measures import Count, Measure, Part, Sum
+from spark_jobs.histories import START, STEPS
+from spark_jobs.measures import Count, Measure, Sum
 from spark_jobs.over import Served
+from spark_jobs.parts import Part
 from spark_jobs.quality.oracle import Oracle
 from spark_jobs.view import Aggregate, SequenceView
 
@@ -51,7 +53,7 @@ def records(batches: testing.Batches) -> pa.Table:
 
 
 def oracle_of(view: Served) -> laws.Oracle:
-    now = laws.START + laws.step_of(view) * (laws.STEPS // 2)
+    now = START + laws.step_of(view) * (STEPS // 2)
     return lambda batches: Oracle(records(batches), now=now).expected(view.name).to_pylist()
 
 

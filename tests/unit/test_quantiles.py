@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from spark_jobs.dialect import Dialect
-from spark_jobs.measures import MeasureError
+from spark_jobs.parts import MeasureError
 from spark_jobs.quantiles import ApproxQuantile
 
 EDGES = sorted({sign * (2**e + d) for e in range(63) for d in (-1, 0, 1) for sign in (1, -1)} | {2**63 - 1, -(2**63)})
