@@ -100,7 +100,7 @@ SUBJECTS = {
         _loaded("payments_flagged"),
         oracles.payments_flagged,
         20 * SECOND,
-        60,
+        120,
         {"payment_id": LETTERS, "amount_cents": (500, 501, 49_999, 50_000), "country": ("DE", "FR")},
     ),
     "order_state": Subject(
