@@ -46,9 +46,7 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
     fields = {**fields, **dict.fromkeys(each, "STRING")}
     measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
     is_changelog = all(shapes[one].compacted for one in types)
-    if declared.window and is_changelog:
-        raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
-    window = _window(declared.window) if declared.window else None
+    window = _window(declared.window, is_changelog) if declared.window else None
     pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
     keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in {**declared.by, **pane}.items()}
     answer = _answer(keys, window, measures)
@@ -162,7 +160,9 @@ def _microseconds(duration: str, what: str) -> int:
     return int(found[1]) * _UNITS[found[2]] * 1_000_000
 
 
-def _window(declared: Window) -> BoundWindow:
+def _window(declared: Window, is_changelog: bool) -> BoundWindow:
+    if is_changelog:
+        raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
     size = _microseconds(declared.size, "the window has the size")
     every = _microseconds(declared.every, "the window has panes of")
     if not every or _DAY % every or size % every or not size // every:

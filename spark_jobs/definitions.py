@@ -5,7 +5,7 @@ A stored partial knows nothing of the expression that made it, so old and new on
 """
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ class DefinitionChanged(LedgerError):
     """Which views say something else than what they were computed by, and what."""
 
 
-def check(store: Store, views: Views) -> None:
+def check(store: Store, views: Views | Sequence[View]) -> None:
     """Hold the views that are stored against what the ledger has of them; new ones are written down.
 
     Raises DefinitionChanged, and changes nothing then.

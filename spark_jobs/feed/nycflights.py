@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from spark_jobs.contracts import Contracts
+from spark_jobs.contracts import Contracts, load
 from spark_jobs.feed.batches import Header
 from spark_jobs.feed.block import Block, Outcome, facts
 from spark_jobs.feed.draw import instants
@@ -37,7 +37,6 @@ EVENT_TYPES = (
 )  # fmt: skip
 CHUNK = 40_000  # events that go out together, topic by topic
 EVENTS = 693_575
-MOST_WIND_MPH = 300  # of the schema
 MINUTE = pd.Timedelta(minutes=1)
 
 
@@ -133,7 +132,8 @@ def _weather() -> Block:
         own = {"origin": origin} | {str(name): value for name, value in row.items() if pd.notna(value)}
         values.append(_json("weather_observed", f"{origin}/{time}", time, own))
     block = facts("weather_observed", [origin.encode() for origin in origins], values, at.tolist())
-    return _refused(block, (seen["wind_speed"] > MOST_WIND_MPH).tolist(), "out_of_range")
+    wind = next(field for field in load().of("weather_observed").fields if field.name == "wind_mph")
+    return _refused(block, (seen["wind_speed"] > wind.schema["maximum"]).tolist(), "out_of_range")
 
 
 def _refused(block: Block, which: list[bool], reason: str) -> Block:

@@ -82,7 +82,7 @@ class SpeedLayer:
 
     def prepare(self) -> None:
         """Topics, tables, the log's end, and everything that the log has and the partials lack."""
-        definitions.check(self.store, registry.load())
+        definitions.check(self.store, self.views)
         topics.create(contracts.load())
         land.create()
         hot.create(self.views)

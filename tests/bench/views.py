@@ -20,9 +20,9 @@ from tests.bench.stand import Stand, lag, stand
 from tests.platform import await_true
 
 SMALL, TIMES = 2_000, 12
-TRIGGER_MS = (
-    3_000  # so that all records that were sent together are one micro-batch; a backlog takes longer in any case
-)
+TRIGGER_MS = 3_000
+"""So that all records that were sent together are one micro-batch; one of a backlog takes longer in any case."""
+
 # The first are those of DRAIN's prototype, of five kinds; then by name.
 FIRST = ("orders_by_day", "orders_by_hour", "word_count", "sessions", "trades")
 Row = dict[str, object]
