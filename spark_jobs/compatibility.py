@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.places import KEYWORD
+
 if TYPE_CHECKING:
     from spark_jobs.contracts import Contract
 
@@ -15,10 +17,16 @@ Rules = Mapping[str, Any]
 
 
 def broken(versions: "tuple[Contract, ...]") -> Iterator[tuple[int, str]]:
-    """(the later version, what it breaks), for every version and all that came before it."""
+    """(the version, what is wrong with it), for every version and all that came before it."""
+    newest = versions[-1]
+    for number, one in enumerate(versions, 1):
+        if one.version != number:
+            yield one.version, f"v{number} is missing"
+        if (one.topic, one.key, one.compacted) != (newest.topic, newest.key, newest.compacted):
+            yield one.version, "topic, key and compacted never change; make another event type"
     for old, new in combinations(versions, 2):
         for what in _breaks(old.schema, new.schema):
-            yield new.version, f"{what}, unlike in v{old.version}"
+            yield new.version, f"{what}, unlike in v{old.version}; old records must stay readable"
 
 
 def _breaks(old: Rules, new: Rules) -> Iterator[str]:
@@ -34,6 +42,8 @@ def _breaks(old: Rules, new: Rules) -> Iterator[str]:
 def _narrower(old: Rules, new: Rules) -> Iterator[str]:
     """What of the new rules of a field could refuse a value that the old ones took."""
     kinds, later = _kinds(old), _kinds(new)
+    if old.get(KEYWORD) != new.get(KEYWORD):
+        yield "stands at another place"
     if kinds - {"null"} != later - {"null"}:
         yield "has another type (a new type needs a new name)"
     elif kinds - later:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from jsonschema import Draft202012Validator, SchemaError
 
-from spark_jobs import compatibility, tables
+from spark_jobs import compatibility, places, tables
 from spark_jobs.settings import ROOT
 
 FOLDER = ROOT / "schemas" / "events"
@@ -27,7 +27,7 @@ ENVELOPE_NEEDED = ("event_type", "occurred_at")
 DELETED = "deleted"  # a compacted topic's event may say that it removes its key; lands in the fact's own column
 KEYWORDS = {
     "type", "const", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "format",
-    "title", "description", "examples",
+    "title", "description", "examples", places.KEYWORD,
 }  # fmt: skip
 OBJECT_KEYWORDS = {"$schema", "$id", "$comment", "title", "description", "type", "properties", "required", "examples"}
 TIDEMARK_KEYWORDS = {"topic", "key", "compacted", "owner", "examples_bad"}
@@ -70,6 +70,15 @@ class Contract:
     description: str
     fields: tuple[Field, ...]
     schema: dict[str, Any]
+
+    @cached_property
+    def nested(self) -> bool:
+        """Whether fields stand inside other objects of the record, as `places` says."""
+        return any(places.KEYWORD in rules for rules in self.schema["properties"].values())
+
+    def flat(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The event that the schema's rules are about. Raises places.Misplaced."""
+        return places.lifted(event, self.schema["properties"]) if self.nested else dict(event)
 
     @cached_property
     def fact_schema(self) -> pa.Schema:
@@ -132,13 +141,15 @@ def load(folder: Path = FOLDER) -> Contracts:
     for contract in sorted(map(_read, sorted(folder.glob("*.json"))), key=lambda c: (c.event_type, c.version)):
         versions.setdefault(contract.event_type, []).append(contract)
     for event_type, of_type in versions.items():
-        _check_versions(folder, event_type, of_type)
+        for version, what in compatibility.broken(tuple(of_type)):
+            raise ContractError(f"{folder}/{event_type}.v{version}.json: {what}")
     if not versions:
         raise ContractError(f"{folder}: no <event_type>.v<N>.json in it")
     contracts = Contracts({event_type: tuple(of_type) for event_type, of_type in versions.items()})
     for contract in contracts:
-        if contract.compacted and len(contracts.by_topic(contract.topic)) > 1:
-            raise ContractError(f"{folder}: the compacted topic {contract.topic} carries more than one event type")
+        if (contract.compacted or contract.nested) and len(contracts.by_topic(contract.topic)) > 1:
+            what = "compacted topic" if contract.compacted else "topic of nested records"
+            raise ContractError(f"{folder}: the {what} {contract.topic} carries more than one event type")
     return contracts
 
 
@@ -189,6 +200,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
     scalar = kinds - {"null"}
     if len(scalar) != 1 or not scalar <= ARROW.keys():
         raise ValueError(f"field {name}: type must be one of {sorted(ARROW)}, or such a type and null")
+    places.check(name, schema)
     if not _PATTERN.fullmatch(schema.get("pattern", "^$")):
         raise ValueError(f"field {name}: the pattern must be ^...$ of ASCII literals and [classes], no \\d, \\w or dot")
     if schema.get("format", "date-time") != "date-time":
@@ -224,18 +236,6 @@ def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
         raise ValueError("needs x-tidemark.owner, a description and an example")
     if not contract.compacted and any(f.name == DELETED for f in fields):
         raise ValueError("deleted is for compacted topics")
-
-
-def _check_versions(folder: Path, event_type: str, of_type: list[Contract]) -> None:
-    newest = of_type[-1]
-    for number, contract in enumerate(of_type, 1):
-        where = f"{folder}/{event_type}.v{contract.version}.json"
-        if contract.version != number:
-            raise ContractError(f"{where}: v{number} is missing")
-        if (contract.topic, contract.key, contract.compacted) != (newest.topic, newest.key, newest.compacted):
-            raise ContractError(f"{where}: topic, key and compacted never change; make another event type")
-    for version, what in compatibility.broken(tuple(of_type)):
-        raise ContractError(f"{folder}/{event_type}.v{version}.json: {what}; old records must stay readable")
 
 
 def _spoil(good: dict[str, Any], bad: dict[str, Any]) -> tuple[dict[str, Any], str, str]:

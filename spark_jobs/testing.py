@@ -90,7 +90,7 @@ def _identified(event_type: str, rows: pa.Table) -> pa.Table:
 def _fact(contract: contracts.Contract, fields: Mapping[str, Any]) -> dict[str, Any]:
     """A tombstone (`deleted: true`) has its key and nothing else."""
     deleted = bool(fields.get("deleted", False))
-    base = {} if deleted else {**contract.examples[0], "event_id": None}
+    base = {} if deleted else {**contract.flat(contract.examples[0]), "event_id": None}
     row: dict[str, Any] = {**base, **fields, "deleted": deleted, "event_type": contract.event_type}
     kinds = {field.name: field.type for field in contract.fact_schema}
     return {name: _value(row.get(name), kind) for name, kind in kinds.items()}

@@ -135,7 +135,10 @@ def _key(topic: str, value: bytes | None) -> bytes | None:
     """The event's key, as its producer would have set it; None where it has none."""
     event_types = contracts.load().by_topic(topic)
     try:
-        field = json.loads(value or b"")[contracts.load().of(event_types[0]).key]
+        contract = contracts.load().of(event_types[0])
+        field = contract.flat(json.loads(value or b""))[contract.key]
+        if contract.nested:
+            field = json.dumps({contract.key: field}, separators=(",", ":"))
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return None if field is None else str(field).encode("utf-8", "replace")

@@ -46,10 +46,10 @@ def proven(block: pa.RecordBatch, contracts: Contracts) -> tuple[list[Proven], I
 
 
 def _readers(topic: str, stated: int, contracts: Contracts) -> dict[str, Contract]:
-    """Who may read the topic's records of a stated version, by event type."""
+    """Who may read the topic's records of a stated version, by event type; nested ones are left to `rows`."""
     names = contracts.by_topic(topic)
     found = {n: contracts.of(n) if stated == NEWEST else contracts.version(n, stated) for n in names}
-    return {name: contract for name, contract in found.items() if contract is not None}
+    return {name: contract for name, contract in found.items() if contract is not None and not contract.nested}
 
 
 def _versions(headers: pa.ListArray) -> NDArray[np.int64]:

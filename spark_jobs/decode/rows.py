@@ -20,6 +20,7 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from spark_jobs.contracts import DELETED, INSTANT_PATTERN, Contract, Contracts, Field
 from spark_jobs.decode.reasons import Reason, Rejected, shown
 from spark_jobs.decode.strict_json import Written, no_constant, parse
+from spark_jobs.places import Misplaced
 from spark_jobs.tables import INSTANT
 
 YEARS = range(1970, 2262)  # what a nanosecond clock of 64 bits can hold, in whole years
@@ -63,9 +64,11 @@ def judge(record: Record, contracts: Contracts) -> Fact:
     if value is None:
         return _tombstone(record, contracts.of(event_types[0]))
     event = parse(value)
+    if contracts.of(event_types[0]).nested:
+        event["event_type"] = event_types[0]  # the topic says it: the record's own fields stand further inside
     contract = _contract(event, topic, record["headers"], contracts)
     try:
-        return _fact(event, contract, contracts.of(contract.event_type))
+        return _fact(_flat(event, contract), contract, contracts.of(contract.event_type))
     except Rejected as rejected:
         raise rejected.about(contract.event_type, contract.version) from None
 
@@ -129,6 +132,16 @@ def _fact(event: dict[str, Any], contract: Contract, newest: Contract) -> Fact:
     )
 
 
+def _flat(event: dict[str, Any], contract: Contract) -> dict[str, Any]:
+    if not contract.nested:
+        return event
+    try:
+        return contract.flat(event)
+    except Misplaced as error:
+        reason = Reason.TIME_OUT_OF_RANGE if error.is_time else Reason.WRONG_TYPE
+        raise Rejected(reason, str(error)[:300], error.field) from None
+
+
 def _tombstone(record: Record, contract: Contract) -> Fact:
     if not contract.compacted:
         raise Rejected(Reason.NULL_VALUE, "null value, but the topic is not compacted")
@@ -147,7 +160,10 @@ def _tombstone(record: Record, contract: Contract) -> Fact:
 def _key(key: bytes | None, of: Field, contract: Contract) -> Any:
     """The key field's value from a Kafka key: the value as text. Raises Rejected or ValueError."""
     text = (key or b"").decode("utf-8")
-    value = text if of.arrow == pa.string() else json.loads(text, parse_constant=no_constant)
+    if contract.nested:
+        value = parse(key or b"").get(of.name)
+    else:
+        value = text if of.arrow == pa.string() else json.loads(text, parse_constant=no_constant)
     for error in _rules(contract)[of.name].iter_errors(value):
         raise _broken(error, of.name, value)
     return _value(of, value)

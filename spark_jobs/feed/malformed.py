@@ -2,7 +2,8 @@
 
 a good value + a way to break it -> bytes that no schema accepts, with the reason code that decode must give
 
-The ways: damage to the bytes (DAMAGE), and the contract's own `examples_bad`, applied to the event at hand.
+The ways: damage to the bytes (DAMAGE) or to the envelope (FLAT), and the contract's own `examples_bad`, applied to the
+event at hand.
 """
 
 import json
@@ -33,11 +34,14 @@ DAMAGE = (
     Way("not_json", lambda value: value[:-1] + b',"note":"\x00"}'),
     Way("not_json", lambda value: value.replace(b'"', b"'")),
     Way("not_finite", lambda value: value[:-1] + b',"note":NaN}'),
-    Way("duplicate_key", lambda value: value[:-1] + b',"event_id":"twice"}'),
     Way("lone_surrogate", lambda value: value[:-1] + b',"note":"\\ud800"}'),
     Way("not_an_object", lambda value: b"[" + value + b"]"),
     Way("not_an_object", lambda value: json.dumps(value.decode()).encode()),
     Way("too_deep", lambda value: value[:-1] + b',"note":' + b"[" * 10_000 + b"]" * 10_000 + b"}"),
+)
+
+FLAT = (
+    Way("duplicate_key", lambda value: value[:-1] + b',"event_id":"twice"}'),
     Way("unknown_event_type", lambda value: _changed(value, {"event_type": "order_misplaced"})),
     Way("unknown_event_type", lambda value: _changed(value, {"event_type": "'; DROP TABLE facts; --"})),
     Way("time_out_of_range", lambda value: _changed(value, {"occurred_at": "0000-01-01T00:00:00.000Z"})),
@@ -46,15 +50,17 @@ DAMAGE = (
     Way("bad_timestamp", lambda value: _changed(value, {"occurred_at": "2025-03-01T12:00:00.000"})),
     Way("wrong_type", lambda value: _changed(value, {"occurred_at": 1_740_830_400_000})),
 )
+"""Of events whose own fields stand at the top."""
 
 
 def ways(contract: Contract) -> list[Way]:
     """Every way to break an event of this type."""
     damage = [way for way in DAMAGE if way.reason != "null_value" or not contract.compacted]
-    return [*damage, *(_as_example(contract, bad) for bad in contract.schema["x-tidemark"].get("examples_bad", ()))]
+    flat = () if contract.nested else FLAT
+    return [*damage, *flat, *(_as_example(bad) for bad in contract.schema["x-tidemark"].get("examples_bad", ()))]
 
 
-def _as_example(contract: Contract, bad: Mapping[str, Any]) -> Way:
+def _as_example(bad: Mapping[str, Any]) -> Way:
     return Way(bad["reason"], lambda value: _changed(value, bad.get("change", {}), bad.get("without")))
 
 

@@ -1,9 +1,9 @@
 """What happens in the town: which events, in which shares, and who makes them up.
 
-rate -> event type -> source (market, web, clicks, payments, streets)
+rate -> event type -> source (market, web, clicks, payments, streets, database)
 """
 
-from spark_jobs.feed import clicks, market, payments, streets, web
+from spark_jobs.feed import clicks, database, market, payments, streets, web
 from spark_jobs.feed.draw import Source
 
 SHARES = {
@@ -12,7 +12,7 @@ SHARES = {
     "page_viewed": 0.2,
     "bus_position_reported": 0.1,
     "sentence_posted": 0.04,
-    "vitals_measured": 0.03,
+    "vitals_measured": 0.02,
     "lift_ride_taken": 0.036,
     "profile_changed": 0.02,
     "settings_changed": 0.01,
@@ -24,6 +24,7 @@ SHARES = {
     "payment_attempted": 0.04,
     "payment_disputed": 0.002,
     "order_commanded": 0.04,
+    "order_row_changed": 0.01,
 }
 
 
@@ -47,4 +48,5 @@ def sources(rate: float) -> dict[str, Source]:
         "payment_attempted": payments.attempts,
         "payment_disputed": payments.disputes,
         "order_commanded": market.commands,
+        "order_row_changed": database.changes,
     }

@@ -73,8 +73,9 @@ class Events:
         """Every event of the type, repeated ones as well."""
         topic = next(topic for topic, types in strangers.topics().items() if event_type in types)
         known = "outcome IN ('fact', 'duplicate')"
-        listed = self._read(topic, event_type, f"{known} AND value IS NOT NULL", _listed)
-        strange = self._read(topic, event_type, f"outcome IS NULL OR {known} AND value IS NULL", _strange)
+        is_line = "false" if strangers.is_nested(event_type) else "value IS NOT NULL"
+        listed = self._read(topic, event_type, f"{known} AND {is_line}", _listed)
+        strange = self._read(topic, event_type, f"outcome IS NULL OR {known} AND NOT ({is_line})", _strange)
         return pa.concat_tables([_schema(event_type).empty_table(), *listed, *strange])
 
     def _read(

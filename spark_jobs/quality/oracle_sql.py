@@ -4,8 +4,8 @@ EVENT_TYPES = (
     "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted", "stock_received",
     "lift_ride_taken", "vitals_measured", "profile_changed", "settings_changed",
     "search_performed", "result_clicked", "ad_shown", "ad_clicked", "payment_attempted", "payment_disputed",
-    "order_commanded", "payments_model_promoted", "payment_alerted", "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "plane_changed",
-    "weather_observed",
+    "order_commanded", "order_row_changed", "payments_model_promoted", "payment_alerted",
+    "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "plane_changed", "weather_observed",
 )  # fmt: skip
 
 NAMES = """

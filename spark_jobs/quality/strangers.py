@@ -20,6 +20,7 @@ from spark_jobs.contracts import FOLDER
 
 MOST_NESTED = 100
 FIRST_YEAR, LAST_YEAR = 1970, 2261
+NOWHERE = object()
 
 
 class NoEvent(ValueError):
@@ -81,9 +82,12 @@ def _tombstone(record: Mapping[str, Any], event_type: str) -> dict[str, Any]:
     about = versions[max(versions)]["x-tidemark"]
     if not about["compacted"]:
         raise NoEvent("no value")
-    key = (record["key"] or b"").decode("utf-8")
     field = properties(event_type)[about["key"]]
-    value = key if field["type"] == "string" else json.loads(key)
+    if is_nested(event_type):
+        value = _parsed(record["key"] or b"")[about["key"]]
+    else:
+        key = (record["key"] or b"").decode("utf-8")
+        value = key if field["type"] == "string" else json.loads(key)
     if not Draft202012Validator(_exact(field)).is_valid(value):
         raise NoEvent("no such key")
     return {"event_type": event_type, "occurred_at": record["timestamp"], "deleted": True, about["key"]: value}
@@ -101,15 +105,59 @@ def _parsed(value: bytes) -> dict[str, Any]:
 
 
 def _event(event: dict[str, Any], topic: str, version: int | None) -> dict[str, Any]:
-    event_type = event["event_type"]
+    nested = [one for one in topics()[topic] if is_nested(one)]
+    event_type = nested[0] if nested else event["event_type"]
     if not isinstance(event_type, str) or event_type not in topics()[topic]:
         raise NoEvent("another topic's event")
     versions = schemas()[event_type]
     schema = versions[max(versions) if version is None else version]
+    if nested:
+        event = _unpacked(event, event_type, schema["properties"])
     if not _validator(event_type, max(versions) if version is None else version).is_valid(event):
         raise NoEvent("not what the schema wants")
     known = {name: _value(event[name], field) for name, field in schema["properties"].items() if name in event}
     return {"deleted": False, **{name: value for name, value in known.items() if value is not None}}
+
+
+def is_nested(event_type: str) -> bool:
+    """Whether the schema says where the fields stand in the record."""
+    return any("x-from" in field for field in properties(event_type).values())
+
+
+def _unpacked(event: dict[str, Any], event_type: str, fields: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The fields of a nested record by name; those that are not there are left out."""
+    found = {}
+    for name, field in fields.items():
+        place = field.get("x-from", name)
+        value: Any
+        if isinstance(place, list):
+            parts = [_first(event, one) for one in place]
+            value = NOWHERE if None in parts or NOWHERE in parts else "/".join(str(part) for part in parts)
+        elif "=" in place:
+            path, text = place.split("=")
+            value = _first(event, path) == text
+        else:
+            value = _first(event, place)
+        if "format" in field and type(value) is int:
+            value = datetime.fromtimestamp(value // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value % 1000:03}Z"
+        found[name] = value
+    there = {name: value for name, value in found.items() if value is not NOWHERE}
+    return {**there, "event_type": event_type}
+
+
+def _first(event: dict[str, Any], places: str) -> Any:
+    """What stands at the first place that has something; else null if one has that, else NOWHERE."""
+    values = [_at(event, place.split(".")) for place in places.split("|")]
+    something = [value for value in values if value is not None and value is not NOWHERE]
+    return something[0] if something else None if None in values else NOWHERE
+
+
+def _at(value: Any, steps: list[str]) -> Any:
+    if not steps or value is None:
+        return value
+    if not isinstance(value, dict):
+        raise NoEvent(f"{steps[0]} in something that is no object")
+    return _at(value[steps[0]], steps[1:]) if steps[0] in value else NOWHERE
 
 
 def _value(value: Any, field: dict[str, Any]) -> Any:

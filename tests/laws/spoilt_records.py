@@ -74,6 +74,8 @@ def batches(draw) -> list[Record]:
 @st.composite
 def events(draw, contract) -> list[Member]:
     """Members of an event that is valid, or just beyond a limit."""
+    if contract.nested:
+        return [(name, json.dumps(value)) for name, value in draw(st.sampled_from(contract.examples)).items()]
     members = {"event_type": contract.event_type, "occurred_at": draw(INSTANTS | ODD_INSTANTS)}
     if draw(st.booleans()):
         members["event_id"] = str(draw(st.uuids()))
@@ -98,7 +100,7 @@ def values_of(field) -> st.SearchStrategy:
         low, high = schema["minimum"], schema["maximum"]
         return st.integers(low - 1, high + 1) | st.sampled_from([low, high])
     if field.arrow == pa.float64():
-        return st.floats(schema["minimum"], schema["maximum"]) | st.integers(-91, 91)
+        return st.floats(schema.get("minimum", -1e9), schema.get("maximum", 1e9)) | st.integers(-91, 91)
     if "pattern" not in schema:
         return TEXT
     return IDS if schema["pattern"].startswith("^[A-Za-z0-9]") else st.from_regex(schema["pattern"], fullmatch=True)

@@ -54,7 +54,7 @@ def test_every_record_that_is_one_byte_away_from_a_good_one(event_type):
     assert_same([(contract.topic, value, None) for value in (good, *inserted, *replaced, *removed)])
 
 
-@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.event_type)
+@pytest.mark.parametrize("contract", [one for one in CONTRACTS if not one.nested], ids=lambda one: one.event_type)
 def test_plainly_written_events_are_proven_in_bulk(contract, monkeypatch):
     def never(*_):
         raise AssertionError("a plainly written event was judged alone")

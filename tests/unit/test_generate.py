@@ -51,7 +51,7 @@ def records(block: Block) -> pa.Table:
 def good(blocks: list[Block]) -> list[dict]:
     """Each fact's event, with `due` and `topic`; without those that remove their key by a null value."""
     return [
-        json.loads(value) | {"due": due, "topic": block.topic}
+        contracts.load().of(block.topic).flat(json.loads(value)) | {"due": due, "topic": block.topic}
         for block in blocks
         for value, outcome, due in zip(block.values, block.outcomes, block.due, strict=True)
         if outcome == "fact" and value is not None
@@ -147,7 +147,8 @@ def test_every_event_of_an_orderly_town_is_a_fact_of_its_own():
     blocks = events(PLAIN, 20_000)
     nulls = sum(value is None for block in blocks for value in block.values)
     assert len({event["event_id"] for event in good(blocks)}) == 20_000 - nulls
-    assert 0 < nulls < 40 and {b.topic for b in blocks if None in b.values} == {"profile_changed", "settings_changed"}
+    changelogs = {"profile_changed", "settings_changed", "order_row_changed"}
+    assert 0 < nulls < 40 and {b.topic for b in blocks if None in b.values} == changelogs
 
 
 def test_visitors_leave_so_that_sessions_end():

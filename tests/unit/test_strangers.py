@@ -41,7 +41,7 @@ def one(topic: str, value: bytes | None, key: bytes | None = b"k", headers: list
 @pytest.mark.parametrize(("topic", "value"), EXAMPLES)
 def test_good_examples_are_read(topic, value):
     event = strangers.read({"topic": topic, "key": None, "value": value, "timestamp": None})
-    assert event and event["event_type"] == topic and event["deleted"] is False
+    assert event and event["event_type"] in contracts.load().by_topic(topic) and event["deleted"] is False
 
 
 @pytest.mark.parametrize(("topic", "value"), BROKEN)

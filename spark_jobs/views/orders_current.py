@@ -1,0 +1,19 @@
+from spark_jobs.measures import Last
+from spark_jobs.view import Aggregate
+
+view = Aggregate(
+    of="order_row_changed",
+    by={"order_id": "order_id"},
+    where="op IS NOT NULL",  # the null value after a deletion says nothing that the deletion has not said
+    order="source_lsn * 2 + if(op = 'r', 0, 1)",  # a snapshot may bear the position of the first change after it
+    measures={
+        "user_id": Last("user_id"),
+        "store_id": Last("store_id"),
+        "status": Last("status"),
+        "amount_cents": Last("amount_cents"),
+        "updated_at": Last("updated_at"),
+        "changed_at": Last("occurred_at"),
+    },
+    owner="commerce",
+    description="The database's table of orders as it is now, from its changes; rows that were deleted are not in it.",
+)

@@ -1,0 +1,72 @@
+"""Fields that stand inside other objects of a record: what is found, what is rejected and for which field."""
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_jobs import contracts
+from spark_jobs.decode import decode
+from spark_jobs.places import check
+from spark_jobs.quality import strangers
+from tests.contract_files import records
+
+ROWS = contracts.load().of("order_row_changed")
+GOOD = ROWS.examples[0]
+
+
+def decoded(value: Any, key: bytes = b"UA"):
+    table = records("order_row_changed", [value])
+    table = table.set_column(table.column_names.index("key"), table.schema.field("key"), [[key]])
+    found = decode(table, contracts.load())
+    theirs = strangers.read({**table.to_pylist()[0], "topic": "order_row_changed"})
+    assert (theirs is None) == (found.rejects.num_rows == 1)  # the oracle's own reading agrees
+    return found
+
+
+def test_a_change_becomes_one_flat_fact():
+    (fact,) = decoded(GOOD).facts["order_row_changed"].to_pylist()
+    source, after = GOOD["source"], GOOD["after"]
+    assert fact["event_id"] == f"{source['lsn']}/u/{after['order_id']}"
+    assert (fact["status"], fact["status_before"]) == (after["status"], GOOD["before"]["status"])
+    assert int(fact["occurred_at"].timestamp() * 1000) == source["ts_ms"]
+    assert (fact["deleted"], fact["source_lsn"]) == (False, source["lsn"])
+
+
+def test_a_deletion_has_the_key_of_what_was_there():
+    (fact,) = decoded({**GOOD, "op": "d", "after": None}).facts["order_row_changed"].to_pylist()
+    assert fact["deleted"] and fact["order_id"] == GOOD["before"]["order_id"] and fact["status"] is None
+
+
+def test_a_null_value_takes_its_key_from_the_key_object():
+    (fact,) = decoded(None, b'{"order_id":"o-7"}').facts["order_row_changed"].to_pylist()
+    assert fact["deleted"] and fact["order_id"] == "o-7" and fact["op"] is None
+    assert decoded(None, b"o-7").rejects["reason"].to_pylist() == ["bad_key"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "field"),
+    [
+        ({"after": "a row"}, "wrong_type", "event_id"),
+        ({"before": 7, "after": None}, "wrong_type", "event_id"),
+        ({"before": "a row"}, "wrong_type", "event_id"),
+        ({"source": {**GOOD["source"], "ts_ms": 10**18}}, "time_out_of_range", "occurred_at"),
+        ({"source": {**GOOD["source"], "ts_ms": -1}}, "time_out_of_range", "occurred_at"),
+        ({"source": {**GOOD["source"], "ts_ms": 1.5}}, "wrong_type", "occurred_at"),
+        ({"source": {**GOOD["source"], "lsn": None}}, "null_field", "source_lsn"),
+        ({"before": None, "after": {}}, "null_field", "order_id"),
+    ],
+)
+def test_what_stands_wrongly_is_rejected_by_the_fields_name(change: dict[str, Any], reason: str, field: str):
+    rejects = decoded({**GOOD, **change}).rejects.to_pylist()
+    assert [(one["reason"], one["field"]) for one in rejects] == [(reason, field)]
+
+
+def test_what_a_record_says_of_its_type_is_nothing():
+    assert decoded(json.dumps({**GOOD, "event_type": "order_placed"}).encode()).facts.keys() == {"order_row_changed"}
+
+
+@pytest.mark.parametrize("place", ["a..b", "a b", "", ["a", 1], 7, "a|", "=x"])
+def test_a_place_that_is_written_wrongly_is_refused(place: Any):
+    with pytest.raises(ValueError, match="field status: x-from is"):
+        check("status", {"x-from": place})
