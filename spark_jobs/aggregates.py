@@ -24,9 +24,6 @@ from spark_jobs.dialect import (
 )
 from spark_jobs.view import ENVELOPE, RANK, AggregateView
 
-LEAST = -(2**63) + 1
-"""Before every position; the very least number is none that Spark's SQL could read."""
-
 COORDINATES = ("lsn", "topic", "partition", "offset")
 
 
@@ -65,17 +62,12 @@ def _measured(view: AggregateView, d: Dialect, facts: str, per: list[str]) -> st
     for measure in view.stored:
         columns += _inputs(measure, d)
     if any(measure.measure.order for measure in view.stored):
-        columns.append(f"{order_of_events(_order(view, d), d)} AS event__order")
+        at = "CAST(0 AS BIGINT)" if view.is_changelog else micros("occurred_at", d)
+        columns.append(f"{order_of_events(at, d)} AS event__order")
     where = [f"({rendered(view.where, d)})"] if view.where else []
     where += [f"({failed}) IS NULL"] if (failed := failed_at(view, d)) else []
     clause = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT {', '.join(columns)} FROM ({_elements(view, d, facts)}){clause}"
-
-
-def _order(view: AggregateView, d: Dialect) -> str:
-    if view.order:
-        return f"coalesce({rendered(view.order, d)}, CAST({LEAST} AS BIGINT))"
-    return "CAST(0 AS BIGINT)" if view.is_changelog else micros("occurred_at", d)
 
 
 def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
@@ -112,7 +104,6 @@ def _elements(view: AggregateView, d: Dialect, facts: str) -> str:
 def failed_at(view: AggregateView, dialect: Dialect) -> str | None:
     """SQL: the part of the view at which a fact's evaluation fails, or NULL; None where nothing can fail."""
     found = [(f"key {name}", failing(key, dialect)) for name, key in view.keys.items()]
-    found += [("order", failing(view.order, dialect))] if view.order else []
     for measure in view.measures:
         found += [(f"measure {measure.name}", test) for test in _measure_fails(measure, dialect)]
     cases = [f"WHEN {test} THEN '{name}'" for name, test in found if test]

@@ -60,7 +60,6 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: Shapes) ->
         keys=keys,
         window=window,
         where=_condition(declared.where, fields, f"{file}, where"),
-        order=_of_kind("BIGINT", declared.order, fields, f"{file}, order", "an order", "use a position in a log"),
         each=each,
         measures=measures,
         derived=derived,
@@ -226,17 +225,11 @@ def _key(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
 
 
 def _condition(text: str | None, fields: Mapping[str, Kind], where: str) -> Expression | None:
-    return _of_kind("BOOLEAN", text, fields, where, "a filter", "write a condition")
-
-
-def _of_kind(
-    kind: Kind, text: str | None, fields: Mapping[str, Kind], where: str, what: str, hint: str
-) -> Expression | None:
     if text is None:
         return None
     expression = parse(text, fields, where)
-    if expression.kind != kind:
-        raise ExpressionError(text, where, f"{what} cannot be {expression.kind}", hint)
+    if expression.kind != "BOOLEAN":
+        raise ExpressionError(text, where, f"a filter cannot be {expression.kind}", "write a condition")
     return expression
 
 

@@ -73,8 +73,6 @@ class Aggregate:
     over: in the place of `of`, a view, whose rows are counted when the question is asked; nothing is stored. Its
     columns are there for expressions, and `asked_at`, the moment of the question.
     by: key column -> expression. measures: column -> Measure. where: which facts count.
-    order: a BIGINT expression by which First and Last go, then by the source position: of change data the position in
-    the database's log. Without it: occurred_at; of changelogs the source position alone. NULL comes before all others.
     each: column -> expression of kind ARRAY<STRING>; a fact counts once per element, as that column.
     lookups: column -> Lookup, joined at serving, so that a changed name shows at once.
     window: Hopping or Trailing; panes of its `every` are stored, and widened when served. For windows that do not
@@ -88,7 +86,6 @@ class Aggregate:
     by: Mapping[str, str]
     measures: Mapping[str, Measure]
     where: str | None = None
-    order: str | None = None
     each: Mapping[str, str] = field(default_factory=dict)
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
     window: Window | None = None

@@ -67,7 +67,6 @@ class AggregateView(Identity):
     keys: Mapping[str, Expression]  # as stored: with the pane of a window
     window: BoundWindow | None
     where: Expression | None
-    order: Expression | None
     each: Mapping[str, Expression]
     measures: tuple[BoundMeasure, ...]
     derived: Mapping[str, Expression]
@@ -123,7 +122,7 @@ class AggregateView(Identity):
     @cached_property
     def expressions(self) -> list[Expression]:
         measured = [e for m in self.stored for e in (m.value, m.condition)]
-        return [e for e in (*self.keys.values(), *self.each.values(), self.where, self.order, *measured) if e]
+        return [e for e in (*self.keys.values(), *self.each.values(), self.where, *measured) if e]
 
     @cached_property
     def used_columns(self) -> frozenset[str]:

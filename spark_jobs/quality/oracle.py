@@ -74,7 +74,7 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
         SELECT order_id, user_id, store_id, status, amount_cents, updated_at, occurred_at AS changed_at
         FROM order_row_changed WHERE op IS NOT NULL
         QUALIFY 1 = row_number() OVER (
-            PARTITION BY order_id ORDER BY source_lsn DESC, op = 'r', topic DESC, partition DESC, "offset" DESC)
+            PARTITION BY order_id ORDER BY topic DESC, partition DESC, "offset" DESC)
         AND deleted IS NOT TRUE""",
     "stock_on_hand": STOCK,
     "stock_low": f"SELECT product_id, received, ordered, on_hand FROM ({STOCK}) WHERE on_hand < 100",

@@ -4,8 +4,7 @@ from spark_jobs.view import Aggregate
 view = Aggregate(
     of="order_row_changed",
     by={"order_id": "order_id"},
-    where="op IS NOT NULL",  # the null value after a deletion says nothing that the deletion has not said
-    order="source_lsn * 2 + if(op = 'r', 0, 1)",  # a snapshot may bear the position of the first change after it
+    where="op IS NOT NULL",  # a null value has no id, so that a connector's repetition of one would not be recognised
     measures={
         "user_id": Last("user_id"),
         "store_id": Last("store_id"),

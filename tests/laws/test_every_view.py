@@ -69,25 +69,7 @@ def nested(contract: contracts.Contract, flat: Mapping[str, Any]) -> dict[str, A
     return made
 
 
-def latest_rows(batches: testing.Batches) -> list[dict[str, Any]]:
-    """Of each order the change with the highest position in the database, unless that was its deletion."""
-    kept: dict[str, tuple[int, bool, int, dict[str, Any]]] = {}
-    for place, change in enumerate(event["order_row_changed"] for batch in batches for event in batch):
-        if change.get("op") is not None:
-            found = (change["source_lsn"], change["op"] != "r", place, change)
-            before = kept.get(change["order_id"], found)
-            kept[change["order_id"]] = max(before, found, key=lambda one: one[:3])
-    names = ("order_id", "user_id", "store_id", "status", "amount_cents", "updated_at")
-    return [
-        {**{name: change[name] for name in names}, "changed_at": datetime.fromisoformat(change["occurred_at"])}
-        for *_, change in kept.values()
-        if not change.get("deleted")
-    ]
-
-
 def oracle_of(view: Served) -> laws.Oracle:
-    if view.name == "orders_current":
-        return latest_rows
     now = START + laws.step_of(view) * (STEPS // 2)
     return lambda batches: Oracle(records(batches), now=now).expected(view.name).to_pylist()
 
