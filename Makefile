@@ -52,9 +52,9 @@ format: setup ## Let ruff fix and format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: setup ## Resolve the lock files anew, after a change of infra/locks/*.in or jars.xml
+lock: setup ## Resolve the lock files anew, after a change of infra/locks/*.in or *.xml
 	@$(PYTHON) infra/lock.py $(if $(UPGRADE),--upgrade)
 
 clean: ## Stop, and remove environments, jars and caches; the state of the platform stays
 	@if [ -x .venv/bin/tidemark ]; then ./tidemark down; fi
-	@rm -rf .venv .venv-airflow .jars .setup .mypy_cache .ruff_cache .pytest_cache .hypothesis build
+	@rm -rf .venv .venv-airflow .jars .jars-* .setup .mypy_cache .ruff_cache .pytest_cache .hypothesis build

@@ -1,6 +1,6 @@
-"""Resolve the lock files anew: both environments with hashes for every platform, then the jars.
+"""Resolve the lock files anew: both environments with hashes for every platform, then every set of jars.
 
-infra/locks/*.in, jars.xml -> *.txt, jars.lock. Alone: `make lock`. Pins that still fit stay; `make lock UPGRADE=1`
+infra/locks/*.in, *.xml -> *.txt, *.lock. Alone: `make lock`. Pins that still fit stay; `make lock UPGRADE=1`
 takes the newest that the `.in` files allow.
 """
 
@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     for name in ("spark", "airflow"):
         files = (f"infra/locks/{name}.in", "-o", f"infra/locks/{name}.txt")
         run(uv, "pip", "compile", "--quiet", *OPTIONS, *PRIVATE, *arguments, *files)
-    jars.lock()
+    for one in jars.sets().values():
+        jars.lock(one)
     return 0
 
 
