@@ -43,6 +43,11 @@ INSTALL = {
         "fedora": "sudo dnf install -y python3",
         "macos": "brew install python@3.11",
     },
+    "postgresql": {
+        "debian": "sudo apt-get install -y postgresql",
+        "fedora": "sudo dnf install -y postgresql-server",
+        "macos": "brew install postgresql@17",
+    },
 }
 
 
@@ -84,6 +89,22 @@ def check_setup(folder: Path = ROOT) -> list[Finding]:
 def check_running(home: Path, host: str, ports: Mapping[str, int]) -> list[Finding]:
     """What starting the platform needs; `ports` are settings' names and their values."""
     return [*_java(), *_disk(home, RUN_DISK_GB), *_memory(), *_ports(host, ports)]
+
+
+def check_change_data() -> list[Finding]:
+    """What the test of change data needs beyond the platform: PostgreSQL's server."""
+    if postgresql_programs() is not None:
+        return []
+    return [Finding("The test of change data needs PostgreSQL (no initdb is here)", install("postgresql"))]
+
+
+def postgresql_programs() -> Path | None:
+    """The folder of the newest PostgreSQL's server programs: where Debian puts them, else by PATH."""
+    versions = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    if versions:
+        return max(versions, key=lambda folder: float(folder.parent.name))
+    found = shutil.which("initdb")
+    return None if found is None else Path(found).resolve().parent
 
 
 def _python() -> list[Finding]:

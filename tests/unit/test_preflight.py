@@ -76,3 +76,10 @@ def test_every_port_setting_belongs_to_a_part() -> None:
     settings = Settings()
     of_parts = {port for part in programs(settings) for port in part.ports}
     assert of_parts == {name for name in Settings.model_fields if name.endswith("_port")}
+
+
+def test_a_missing_postgresql_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "postgresql_programs", lambda: None)
+    (finding,) = preflight.check_change_data()
+    assert "PostgreSQL" in finding.what
+    assert all(command in finding.remedy for command in preflight.INSTALL["postgresql"].values())
