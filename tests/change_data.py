@@ -105,7 +105,7 @@ class ChangeData:
         """Run them, all in one transaction."""
         with self.database.transaction():
             for statement in statements:
-                self.database.execute(statement)  # type: ignore[call-overload]
+                self.database.execute(statement)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The table as it is now: order_id -> row."""
@@ -134,7 +134,7 @@ def change_data(kafka: str, folder: Path, before: Sequence[str] = ()) -> Iterato
             f"ALTER ROLE {ROLE} PASSWORD '{password}'",
             *before,
         ):
-            database.execute(statement)  # type: ignore[call-overload]
+            database.execute(statement)
         where = {"host": "127.0.0.1", "port": str(cluster.port), "database": "postgres"}
         worker = Worker(folder, {"kafka": kafka, **where, "user": ROLE, "password": password})
         worker.start()

@@ -94,15 +94,24 @@ def _initialise(programs: Path, cluster: Cluster, account: Mapping[str, Any]) ->
     if account:
         for path in (cluster.folder, cluster.password_file):
             os.chown(path, account["user"], account["group"])
-    command = [programs / "initdb", "--pgdata", cluster.folder / "data", "--username", SUPERUSER, "--no-sync"]
-    command += ["--pwfile", cluster.password_file, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"]
+    command = [str(programs / "initdb"), "--pgdata", str(cluster.folder / "data"), "--username", SUPERUSER, "--no-sync"]
+    command += [
+        "--pwfile",
+        str(cluster.password_file),
+        "--auth",
+        "scram-sha-256",
+        "--encoding",
+        "UTF8",
+        "--locale",
+        "C",
+    ]
     done = subprocess.run(command, **account, cwd=cluster.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"initdb: {done.stdout}{done.stderr}"
 
 
-def _start(programs: Path, cluster: Cluster, account: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
+def _start(programs: Path, cluster: Cluster, account: Mapping[str, Any]) -> "subprocess.Popen[str]":
     doors = {"port": cluster.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": cluster.folder}
-    command = [programs / "postgres", "-D", cluster.folder / "data"]
+    command = [str(programs / "postgres"), "-D", str(cluster.folder / "data")]
     command += [part for name, value in {**OPTIONS, **doors}.items() for part in ("-c", f"{name}={value}")]
     with (cluster.folder / "log").open("w") as log:
         return subprocess.Popen(command, **account, cwd=cluster.folder, stdout=log, stderr=log)
