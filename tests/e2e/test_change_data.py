@@ -1,4 +1,4 @@
-"""From a PostgreSQL table to Kafka by Debezium, as its envelope promises.
+"""From a PostgreSQL table to Kafka by Debezium, as its envelope promises, and to the table that Tidemark serves.
 
 The tests build on one another in order; the broker is the shared platform's, the database and the worker are their own.
 """
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
 from tests.change_data import ChangeData, change_data
 from tests.platform import Platform, await_true
@@ -73,9 +73,6 @@ class Log:
 
 @pytest.fixture(scope="module")
 def table(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangeData]:
-    admin = KafkaAdminClient(bootstrap_servers=platform.settings.kafka)
-    admin.create_topics({TOPIC: {"num_partitions": 3}}, wait_for_metadata=True)
-    admin.close()
     with change_data(platform.settings.kafka, tmp_path_factory.mktemp("connect"), before=[SNAPSHOT]) as running:
         yield running
 
@@ -158,6 +155,22 @@ def test_the_last_change_of_each_key_makes_the_table(table: ChangeData, log: Log
     rows = table.rows()
     assert {k: {**v, "updated_at": datetime.fromisoformat(v["updated_at"])} for k, v in living.items()} == rows
     assert set(rows) == {"s1", "s2", "b", "d", "e"}
+
+
+def test_the_served_view_is_the_table(platform: Platform, table: ChangeData) -> None:
+    """With what the killed worker sent twice, and after a build as before."""
+    columns = "order_id, user_id, store_id, status, amount_cents, updated_at"
+    query = f"SELECT {columns} FROM serving.orders_current WHERE order_id NOT LIKE 'row-%'"
+
+    def served() -> dict[str, dict[str, Any]]:
+        rows = [dict(zip(columns.split(", "), row, strict=True)) for row in platform.sql(query)]
+        return {row["order_id"]: {**row, "updated_at": datetime.fromisoformat(row["updated_at"])} for row in rows}
+
+    await_true(lambda: served() == table.rows(), 60, "the view does not become the table")
+    table.execute("DELETE FROM orders WHERE order_id = 'b'", "UPDATE orders SET amount_cents = 1 WHERE order_id = 's1'")
+    for step in ("plan", "build", "audit", "publish"):
+        platform.tidemark("batch", step, "--run-id", "change-data")
+    await_true(lambda: served() == table.rows(), 60, "the view does not become the table once more")
 
 
 def test_no_password_is_on_a_command_line_or_in_a_log(table: ChangeData) -> None:
