@@ -121,13 +121,18 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: Shapes) -> S
             raise ViewError(f"column {column} has different kinds in different rows", "CAST it, or use another name")
     served = declared.results if declared.resolve else columns
     hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
-    known = {row.declaration.of: shapes[row.declaration.of] for row in rows}
+    types = [one for row in rows for one in (row.declaration.of, row.declaration.given) if one]
+    known = {one: shapes[one] for one in types}
     return SequenceView(name=name, version=declared.version, declaration=declared, shapes=known, rows=rows, hide=hide)
 
 
 def _row(kind: str, row: Row, shapes: Shapes, file: str, declared: Sequence) -> BoundRow:
-    fields = _fields((row.of,), shapes)
-    where = f"{file}, row {kind}"
+    fields, where = _fields((row.of,), shapes), f"{file}, row {kind}"
+    known = _fields((row.given,), shapes) if row.given else {}
+    given = {name: one for name, one in known.items() if name not in ENVELOPE}
+    if clash := sorted(fields.keys() & given.keys()):
+        raise ViewError(f"row {kind}: both {row.of} and {row.given} have {', '.join(clash)}", "rename one of them")
+    fields |= given
     for column in row.columns:
         _check_name(column)
         if column in {"key", "ts", "kind", "tie", "opened_at", "closes_at"}:
@@ -145,7 +150,7 @@ def _row(kind: str, row: Row, shapes: Shapes, file: str, declared: Sequence) -> 
     columns = {column: parse(text, fields, f"{where}, column {column}") for column, text in row.columns.items()}
     condition = _condition(row.where, fields, f"{where}, where")
     reach = _microseconds(row.reach, f"row {kind} has the reach") if row.reach is not None else None
-    return BoundRow(kind, row, shapes[row.of], key, ts, condition, columns, reach)
+    return BoundRow(kind, row, shapes[row.of], given, key, ts, condition, columns, reach)
 
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}

@@ -102,6 +102,9 @@ class Row:
     """How one kind of row of a Sequence is made from an event type.
 
     key: BIGINT or STRING expression; ts: TIMESTAMP expression; columns: column -> expression.
+    given: an event type of which the newest fact in an earlier micro-batch is at hand: its fields are columns of the
+    expressions, NULL where there was none yet. For what holds for all rows at once, such as a model's weights; it goes
+    by the place in the log, not by time, so that a row that was scored keeps its score.
     reach: how long after `ts` the row may still affect a result, such as "30 minutes"; None (unbounded) only where a
     result of `resolve` covers the row until it is consumed, with `{forever}` as its end.
     carried: the row is a dimension in force until the next row of its kind (as-of joins).
@@ -113,6 +116,7 @@ class Row:
     reach: str | None
     carried: bool = False
     where: str | None = None
+    given: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
 
 

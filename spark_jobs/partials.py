@@ -37,7 +37,10 @@ class Pass:
 
 
 def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
-    """Partials of `facts` (event type -> rows with the contract's fact_schema; rows may be of several lsns)."""
+    """Partials of `facts` (event type -> rows with the contract's fact_schema; rows may be of several lsns).
+
+    Of what rows are given: `sequences.given_key` of the type -> all facts with a lower lsn, and others at will.
+    """
     found, rejects = Pass(), [REJECTS.empty_table()]
     present = frozenset(name for name, rows in facts.items() if rows.num_rows)
     many = sum(rows.num_rows for rows in facts.values()) > MANY_ROWS
@@ -93,13 +96,15 @@ class Queries:
 
 
 def _queries(view: View, present: frozenset[str]) -> Queries | None:
-    facts_of = {name: _relation(name) for name in view.event_types if name in present}
+    own = view.row_types if isinstance(view, SequenceView) else view.event_types
+    facts_of = {name: _relation(name) for name in own if name in present}
     if not facts_of:
         return None
     d = Dialect.DUCKDB
     if isinstance(view, AggregateView):
         facts = aggregates.source(view, d, facts_of)
         return Queries(aggregates.partials(view, d, facts, ["lsn"]), aggregates.rejects(view, d, facts))
+    facts_of |= {sequences.given_key(name): _relation(sequences.given_key(name)) for name in view.given}
     return Queries(sequences.rows(view, d, facts_of), sequences.rejects(view, d, facts_of))
 
 

@@ -17,7 +17,7 @@ FOREVER = 2**63 - 1
 def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -> str:
     """lsn and the stored row of every fact in `facts_of` (event type -> relation; at least one of the view's)."""
     selects = [
-        _row(view, row, dialect, facts_of[row.declaration.of]) for row in view.rows if row.declaration.of in facts_of
+        _row(view, row, dialect, _facts(row, dialect, facts_of)) for row in view.rows if row.declaration.of in facts_of
     ]
     return " UNION ALL ".join(selects)
 
@@ -35,6 +35,30 @@ def _row(view: SequenceView, row: BoundRow, d: Dialect, facts: str) -> str:
     where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
     clause = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT lsn, {', '.join([*fixed, *columns])} FROM {facts}{clause}"
+
+
+def given_key(event_type: str) -> str:
+    """The name of all facts of a type that rows are given, beside the name of those that are to become rows."""
+    return f"given_{event_type}"
+
+
+def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
+    """The relation of the row's facts, each with what it is given: the newest fact that landed before it."""
+    facts, given = facts_of[row.declaration.of], row.declaration.given
+    if given is None:
+        return facts
+    known = facts_of.get(given_key(given), facts_of.get(given))
+    if known is None:
+        nothing = ", ".join(f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.given.items())
+        return f"(SELECT *, {nothing} FROM {facts})"
+    after = (
+        f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(('lsn', 'topic', 'partition', 'offset'), d)})"
+    )
+    spans = f"SELECT lsn AS given_at, {after} AS given_until, {listed(row.given, d)} FROM {known}"
+    columns = ", ".join(f"g.{quote(name, d)}" for name in row.given)
+    return (
+        f"(SELECT f.*, {columns} FROM {facts} f LEFT JOIN ({spans}) g ON f.lsn > g.given_at AND f.lsn <= g.given_until)"
+    )
 
 
 def failed_at(row: BoundRow, dialect: Dialect) -> str | None:
@@ -58,7 +82,7 @@ def rejects(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -
     for row in view.rows:
         found = _found(row, dialect)
         if found and row.declaration.of in facts_of:
-            selects.append(f"SELECT {coordinates}, {found} AS field FROM {facts_of[row.declaration.of]}")
+            selects.append(f"SELECT {coordinates}, {found} AS field FROM {_facts(row, dialect, facts_of)}")
     if not selects:
         return None
     return (

@@ -23,6 +23,7 @@ from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.over import OverView, Served
 from spark_jobs.partials import compute
 from spark_jobs.registry import Views
+from spark_jobs.sequences import given_key
 from spark_jobs.sketches import add_sketches, sketched
 from spark_jobs.view import AggregateView, SequenceView
 
@@ -164,7 +165,7 @@ def _answer(
 ) -> str:
     if isinstance(view, OverView):
         return over.answered(view, D, _answer(connection, view.base, views, built, new, now), now)
-    passed = compute(new, [view])
+    passed = compute({**new, **_given(view, built, new)}, [view])
     if passed.failed:
         raise AssertionError(passed.failed)
     connection.register(f"fresh_{view.id}", passed.partials[view.column])
@@ -184,6 +185,17 @@ def _answer(
     return aggregates.final(view, D, _aggregate(connection, view, facts_of), lookups, now)
 
 
+def _given(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
+    """What the view's rows are given, of all facts."""
+    if not isinstance(view, SequenceView):
+        return {}
+    empty = {name: contracts.load().of(name).fact_schema.empty_table() for name in view.given}
+    return {
+        given_key(name): pa.concat_tables([nothing, *(part[name] for part in parts if name in part)])
+        for name, nothing in empty.items()
+    }
+
+
 def _aggregate(connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str]) -> str:
     """The merged partials."""
     columns = listed(view.partial_schema.names, D)
@@ -198,7 +210,7 @@ def _aggregate(connection: duckdb.DuckDBPyConnection, view: AggregateView, facts
 
 def _sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView, facts_of: Mapping[str, str]) -> str:
     fresh = f"fresh_{view.id}"
-    if not facts_of:
+    if not facts_of.keys() & set(view.row_types):
         return sequences.final(view, D, f"({sequences.served(view, D, None, fresh)})")
     connection.execute(f"CREATE TABLE rows AS {sequences.rows(view, D, facts_of)}")
     connection.execute(f"CREATE TABLE results AS {sequences.resolve(view, D, 'rows')}")

@@ -161,6 +161,7 @@ class BoundRow:
     kind: str
     declaration: Row
     shape: EventShape
+    given: Mapping[str, Kind]  # the columns of the fact that is given
     key: Expression
     ts: Expression
     where: Expression | None
@@ -197,7 +198,17 @@ class SequenceView(Identity):
 
     @cached_property
     def event_types(self) -> tuple[str, ...]:
+        return (*self.row_types, *(name for name in self.given if name not in self.row_types))
+
+    @cached_property
+    def row_types(self) -> tuple[str, ...]:
+        """The event types of which each fact becomes a row."""
         return tuple(dict.fromkeys(row.declaration.of for row in self.rows))
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """The event types of which rows are given the newest fact."""
+        return tuple(dict.fromkeys(row.declaration.given for row in self.rows if row.declaration.given))
 
     @cached_property
     def columns(self) -> dict[str, Kind]:

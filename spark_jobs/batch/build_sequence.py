@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import tables, warehouse
+from spark_jobs import sequences, tables, warehouse
 from spark_jobs.batch import delta, resolving, stored
 from spark_jobs.batch.resolving import Queries, Stored
 from spark_jobs.batch.stored import Slice
@@ -165,7 +165,11 @@ def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Rec
 
 
 def _facts(spark: SparkSession, view: SequenceView, wanted: Slice) -> str:
-    return batch_partials_sql(view, stored.facts_of(spark, view.event_types, wanted))
+    """SQL of the rows of the wanted facts; what they are given may have come at any time before them."""
+    facts_of = dict(stored.facts_of(spark, view.row_types, wanted))
+    for name, relation in stored.facts_of(spark, view.given, Slice(wanted.upto)).items():
+        facts_of[sequences.given_key(name)] = relation
+    return batch_partials_sql(view, facts_of)
 
 
 def _deep(spark: SparkSession, task: Task, recent: str) -> str | None:

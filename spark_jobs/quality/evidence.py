@@ -14,7 +14,8 @@ from spark_jobs.batch import coverage
 from spark_jobs.decode import decode
 from spark_jobs.dialect import Dialect, listed
 from spark_jobs.partials import compute
-from spark_jobs.view import View
+from spark_jobs.sequences import given_key
+from spark_jobs.view import SequenceView, View
 
 NOT_COVERED = "not_covered"
 DUPLICATE = "duplicate_outside_window"
@@ -36,7 +37,7 @@ class Evidence:
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
         for facts in self._facts(cause, view):
-            found = compute(facts, [view])
+            found = compute({**facts, **self.given(view)}, [view])
             if view.column in found.partials:
                 yield found.partials[view.column]
 
@@ -58,8 +59,19 @@ class Evidence:
     def settled(self, view: View, lsns: pa.ChunkedArray) -> pa.Table:
         """The view's partials of those lsns, made of the facts that count."""
         schema = pa.schema([("lsn", pa.int64()), *view.partial_schema])
-        found = self.settled_facts(view, pc.unique(lsns))
+        given = self.given(view)
+        found = ({**facts, **given} for facts in self.settled_facts(view, pc.unique(lsns)))
         return pa.concat_tables([schema.empty_table(), *(compute(one, [view]).partials[view.column] for one in found)])
+
+    def given(self, view: View) -> Facts:
+        """What the view's rows are given, up to the new cut."""
+        if not isinstance(view, SequenceView):
+            return {}
+        return {given_key(name): self._all_of(name) for name in view.given}
+
+    def _all_of(self, event_type: str) -> pa.Table:
+        names = contracts.load().of(event_type).fact_schema.names
+        return warehouse.dataset(tables.facts(event_type)).to_table(names, filter=ds.field("lsn") <= self.new_cut)
 
     def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
         """The facts of those lsns, as the batch layer settled them."""

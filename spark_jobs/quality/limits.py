@@ -37,6 +37,11 @@ class Unbuilt(Evidence):
             for one in contracts.load()
         }
 
+    def _all_of(self, event_type: str) -> pa.Table:
+        built = super()._all_of(event_type)
+        past = self._facts_past_cut[event_type].select(built.schema.names).cast(built.schema)
+        return pa.concat_tables([built.filter(pc.less_equal(built["lsn"], self.old_cut)), past])
+
     def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
         for event_type in view.event_types:
             facts = self._facts_past_cut[event_type]

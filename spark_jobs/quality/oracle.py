@@ -151,6 +151,21 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
                   LATERAL (SELECT o.occurred_at >= p.occurred_at - INTERVAL 60 SECONDS AS is_near)
               GROUP BY ALL)
         WHERE attempts >= 3 AND countries > 1 OR amount_cents >= 50000 AND least <= 500""",
+    "payments_scored": """
+        SELECT payment_id, attempted_at, card_id, amount_cents, thousands, is_small, is_large, is_abroad,
+               is_electronics, score, score > 0 AS is_flagged, model_version
+        FROM (SELECT p.*, p.occurred_at AS attempted_at, m.model_version,
+                     p.amount_cents / 100000 AS thousands,
+                     CAST(p.amount_cents < 500 AS DOUBLE) AS is_small,
+                     CAST(p.amount_cents >= 50000 AS DOUBLE) AS is_large,
+                     CAST(p.country NOT IN ('CH', 'DE', 'FR', 'AT') AS DOUBLE) AS is_abroad,
+                     CAST(p.category = 'electronics' AS DOUBLE) AS is_electronics,
+                     m.intercept + m.weight_thousands * thousands + m.weight_is_small * is_small
+                     + m.weight_is_large * is_large + m.weight_is_abroad * is_abroad
+                     + m.weight_is_electronics * is_electronics AS score
+              FROM payment_attempted p ASOF LEFT JOIN (
+                  FROM payments_model_promoted QUALIFY 1 = row_number() OVER (
+                      PARTITION BY lsn ORDER BY topic DESC, partition DESC, "offset" DESC)) m ON p.lsn > m.lsn)""",
     "trades_by_colour": oracle_loops.trades_by_colour,
     "search_rate_by_hour": rates(
         "search_performed", "result_clicked", ("session_id", "search_id"), "query", "searches", "1 HOUR"

@@ -28,9 +28,10 @@ from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol, scratch
 from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.direct import DirectWriter
+from spark_jobs.speed.given import Given
 from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.partials_step import Outcome, write_new
-from spark_jobs.speed.status import Status
+from spark_jobs.speed.status import Clock, Status
 from spark_jobs.speed.workers import take
 from spark_jobs.view import View
 
@@ -54,19 +55,6 @@ Control = Callable[[int], dict[str, object]]
 """Number of records -> the fields of the `__batch__` row."""
 
 
-class Clock:
-    """Seconds per step of a micro-batch."""
-
-    def __init__(self) -> None:
-        self.started_at = dt.datetime.now(dt.UTC)
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, step: str) -> None:
-        now = time.perf_counter()
-        self.seconds[step], self._last = now - self._last, now
-
-
 class SpeedLayer:
     """The state between micro-batches: the log's end, the known ids, the views set aside."""
 
@@ -88,12 +76,12 @@ class SpeedLayer:
         hot.create(self.views)
         scratch.clear()
         threading.Thread(target=self._name, daemon=True).start()
-        self.direct = DirectWriter()
+        self.direct = DirectWriter(Given(self.views, min(self._floors().values(), default=0)))
         self.end = land.log_end()
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
         catch_up.restore_window(self.window)
-        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self._caught_up)
+        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.direct.given, self._caught_up)
 
     def _name(self) -> None:
         """Give readers the names of tables and serving views, by the Thrift server; landing does not wait for it."""
@@ -207,7 +195,9 @@ class SpeedLayer:
         clock.lap("read")
         land.commit(taken.landed, lsn, control(taken.records))
         clock.lap("land")
-        outcome = write_new(taken, {lsn: taken.records}, self._active(), self.window, clock.started_at)
+        outcome = write_new(
+            taken, {lsn: taken.records}, self._active(), self.window, self.direct.given, clock.started_at
+        )
         clock.lap("partials")
         return taken.records, outcome
 

@@ -16,6 +16,7 @@ from spark_jobs.dedupe import Window
 from spark_jobs.landed import Landed
 from spark_jobs.settings import settings
 from spark_jobs.speed import hot
+from spark_jobs.speed.given import Given
 from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
 from spark_jobs.speed.workers import take
 from spark_jobs.view import View
@@ -68,6 +69,7 @@ def catch_up(
     views: Sequence[View],
     floors: Mapping[str, int],
     window: Window,
+    given: Given,
     progress: Callable[[Gap, Outcome], None],
 ) -> None:
     """Compute all that is missing. `floors` by view column; a view without a floor is needed from the first lsn on."""
@@ -80,9 +82,9 @@ def catch_up(
         first, last = gap.bounds
         taken = take(Landed(spark, (gap.bounds,)))
         if gap.is_new:
-            outcome = write_new(taken, gap.counts, missing, window, started_at)
+            outcome = write_new(taken, gap.counts, missing, window, given, started_at)
         else:
-            outcome = write_missing(taken, list(gap.counts), missing, hot.duplicates(first, last))
+            outcome = write_missing(taken, list(gap.counts), missing, hot.duplicates(first, last), given)
         progress(gap, outcome)
 
 

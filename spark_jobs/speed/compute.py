@@ -47,9 +47,12 @@ def judge(ids: pa.Table, window: Window) -> Verdict:
     return Verdict(kept, pa.concat_tables([ids.filter(known), repeated]))
 
 
-def views_over(facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table) -> Pass:
-    """The partials of the facts that are no `duplicates` (their coordinates)."""
-    return compute({event_type: without(rows, duplicates) for event_type, rows in facts.items()}, views)
+def views_over(
+    facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
+) -> Pass:
+    """The partials of the facts that are no `duplicates` (their coordinates). `given`: see given.py."""
+    kept = {event_type: without(rows, duplicates) for event_type, rows in facts.items()}
+    return compute({**kept, **given}, views)
 
 
 def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -23,6 +23,7 @@ from spark_jobs.speed.compute import (
     verdict_rows,
     views_over,
 )
+from spark_jobs.speed.given import Given
 from spark_jobs.speed.land import batch_row, stamped
 from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
 from spark_jobs.view import View
@@ -31,7 +32,8 @@ from spark_jobs.view import View
 class DirectWriter:
     """The two hot tables, opened once."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Given) -> None:
+        self.given = given
         self._log = DeltaTable(tables.path(tables.MASTER_LOG))
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
@@ -46,7 +48,7 @@ class DirectWriter:
         """As `partials_step.write_new`, for one lsn."""
         decoded = decode(records, contracts.load())
         verdict = judge(ids_of(decoded.facts), window)
-        passed = views_over(decoded.facts, views, verdict.duplicates)
+        passed = views_over(decoded.facts, views, verdict.duplicates, self.given.before(lsn))
         rejects = [found_rows(tables.REJECT_ROW, found) for found in (decoded.rejects, passed.rejects)]
         outcome = outcome_of(verdict, rejects, passed.failed)
         counts, schema = {lsn: records.num_rows}, partials_schema(views)
@@ -55,6 +57,7 @@ class DirectWriter:
         rows = _in_schema([schema.empty_table(), *partial_rows(passed, schema), *found], schema)
         _append(self._partials, hot.placed(rows), lsn)
         remember(outcome, counts, window)
+        self.given.add(lsn, decoded.facts)
         return outcome
 
 

@@ -11,13 +11,12 @@ from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from spark_jobs import files
 from spark_jobs.dedupe import Window
-from spark_jobs.files import Written
 from spark_jobs.speed import hot, scratch
 from spark_jobs.speed.compute import Verdict, judge, per_lsn, verdict_rows
+from spark_jobs.speed.given import Given
 from spark_jobs.speed.workers import Derived, Taken, derive
 from spark_jobs.view import View
 
@@ -49,11 +48,16 @@ def _per_lsn(rows: pa.Table) -> dict[int, int]:
 
 
 def write_new(
-    taken: Taken, counts: Mapping[int, int], views: Sequence[View], window: Window, started_at: dt.datetime
+    taken: Taken,
+    counts: Mapping[int, int],
+    views: Sequence[View],
+    window: Window,
+    given: Given,
+    started_at: dt.datetime,
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
     verdict = judge(scratch.ids(taken.facts), window)
-    derived = _without_failures(taken.spark, taken.facts, views, verdict.duplicates)
+    derived = _without_failures(taken, views, verdict.duplicates, given.before(max(counts)))
     outcome = outcome_of(verdict, [taken.rejects, derived.rejects], derived.failed)
     controls = batch_rows(outcome, counts, views, started_at)
     hot.commit(derived.partials, controls, [taken.rejects, derived.rejects, *verdict_rows(verdict)])
@@ -62,9 +66,11 @@ def write_new(
     return outcome
 
 
-def write_missing(taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table) -> Outcome:
+def write_missing(
+    taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, given: Given
+) -> Outcome:
     """Partials of `views` for lsns whose `duplicates` have been judged before."""
-    derived = _without_failures(taken.spark, taken.facts, views, duplicates)
+    derived = _without_failures(taken, views, duplicates, given.before(max(lsns)))
     computed = [view.column for view in views if view.column not in derived.failed]
     hot.commit(derived.partials, [(lsn, {"views": computed}) for lsn in lsns])
     files.discard(taken.facts)
@@ -72,11 +78,11 @@ def write_missing(taken: Taken, lsns: Sequence[int], views: Sequence[View], dupl
 
 
 def _without_failures(
-    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table
+    taken: Taken, views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
 ) -> Derived:
     """Derive again until no view fails, as other tasks have written rows of those that do."""
     failed: dict[str, str] = {}
-    while (derived := derive(spark, facts, views, duplicates)).failed:
+    while (derived := derive(taken.spark, taken.facts, views, duplicates, given)).failed:
         files.discard(derived.partials)
         failed |= derived.failed
         views = [view for view in views if view.column not in failed]

@@ -6,12 +6,26 @@ counts, times, alarms -> ledger heartbeat `speed` -> `tidemark speed status`, th
 import datetime as dt
 import os
 import threading
+import time
 from typing import Any
 
 from spark_jobs.ledger.store import Store
 
 COMPONENT = "speed"
 UNNAMED = "names for readers"
+
+
+class Clock:
+    """Seconds per step of a micro-batch."""
+
+    def __init__(self) -> None:
+        self.started_at = dt.datetime.now(dt.UTC)
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step], self._last = now - self._last, now
 
 
 class Status:

@@ -7,7 +7,7 @@ Between the two the driver judges which facts are duplicates: a task sees only i
 through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
@@ -39,6 +39,7 @@ REPORT = pa.schema([*FIXED, ("file", WRITTEN), ("size", pa.int64())])
 
 Records = DataFrame | Landed
 Task = Callable[[Batches], Iterator[pa.RecordBatch]]
+Facts = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,17 @@ def take(records: Records, landed_on: date | None = None) -> Taken:
     )
 
 
-def derive(spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table) -> Derived:
-    """Write the partials of all facts but `duplicates` (columns of tables.COORDINATES, lsn may be absent)."""
+def derive(
+    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table, given: Facts
+) -> Derived:
+    """Write the partials of all facts but `duplicates` (columns of tables.COORDINATES, lsn may be absent).
+
+    `given`: see given.py.
+    """
     if not facts:
         return Derived([])
     addresses = [one.address for one in facts]
-    task = _deriving(addresses, list(views), duplicates, tables.path(tables.SPEED_PARTIALS))
+    task = _deriving(addresses, list(views), duplicates, given, tables.path(tables.SPEED_PARTIALS))
     report = _run(spark.range(0, len(addresses), 1, len(addresses)), task)
     failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
     return Derived(_files(report), _rejects(report), {one["view"]: one["reason"] for one in failures})
@@ -109,13 +115,13 @@ def _taking(read: Reader, landed_on: date | None, log_root: str, facts_root: str
     return run
 
 
-def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, root: str) -> Task:
+def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, given: Facts, root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         schema = partials_schema(views)
         with FileWriter(root, (SPAN, OPEN)) as partials:
             for number in (number for batch in batches for number in batch["id"].to_pylist()):
                 for facts in scratch.portions(addresses[number]):
-                    passed = views_over(facts, views, duplicates)
+                    passed = views_over(facts, views, duplicates, given)
                     for rows in partial_rows(passed, schema):
                         partials.add(rows)
                     yield from _reported(found_rows(tables.REJECT_ROW, passed.rejects))

@@ -21,6 +21,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.models import Publication, Run
 from spark_jobs.speed import hot, land
 from spark_jobs.speed.direct import DirectWriter
+from spark_jobs.speed.given import Given
 
 Event = Mapping[str, Any]
 
@@ -59,7 +60,7 @@ class Lake:
         records = self._records(events, topic, lsn, now)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
         computed = [view for view in self.views if views is None or view.name in views]
-        writer = DirectWriter()
+        writer = DirectWriter(Given(computed, 0))
         writer.land(records, lsn, control)
         writer.write_new(records, lsn, computed, self._window, now)
         self._lsn = lsn
@@ -68,7 +69,7 @@ class Lake:
     def _records(self, events: Iterable[Event | bytes], topic: str | None, lsn: int, now: dt.datetime) -> pa.Table:
         rows = []
         for one in events:
-            to = topic or str(one["event_type"]) if not isinstance(one, bytes) else topic
+            to = topic or contracts.load().of(str(one["event_type"])).topic if not isinstance(one, bytes) else topic
             assert to is not None
             offset = self._offsets[to] = self._offsets.get(to, -1) + 1
             value = one if isinstance(one, bytes) else json.dumps(one).encode()

@@ -16,6 +16,7 @@ from spark_jobs.batch.publish import ensure_named
 from spark_jobs.dedupe import Window
 from spark_jobs.speed import catch_up, hot, land
 from spark_jobs.speed.direct import DirectWriter
+from spark_jobs.speed.given import Given
 from spark_jobs.speed.partials_step import write_new
 from spark_jobs.speed.workers import take
 from tests.spark.lake import event
@@ -54,7 +55,7 @@ def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
     taken = take(frame, landed_on=NOW.date())
     land.commit(taken.landed, lsn, control(taken.records))
-    return write_new(taken, {lsn: taken.records}, views, window, NOW)
+    return write_new(taken, {lsn: taken.records}, views, window, Given([], 0), NOW)
 
 
 def stored(spark, lsn):
@@ -76,7 +77,7 @@ def totals(spark, view, measure, above=0):
 def test_both_ways_write_the_same_rows(spark, hot_tables):
     twice = [*ORDERS, *PAGES, ORDERS[3], ORDERS[3]]
     mixed = pa.concat_tables([records(twice, 1), records([b"{"], 1, topic="order_placed", first_offset=90)])
-    writer = DirectWriter()
+    writer = DirectWriter(Given([], 0))
     writer.land(mixed, 1, control(mixed.num_rows))
     short = writer.write_new(mixed, 1, hot_tables, Window(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
@@ -91,7 +92,7 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
 def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
     frame = spark.createDataFrame(same).repartition(4)
-    outcome = write_new(take(frame), {1: 80}, hot_tables, Window(3600, 1000), NOW)
+    outcome = write_new(take(frame), {1: 80}, hot_tables, Window(3600, 1000), Given([], 0), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     verdicts = hot.duplicates(1, 1)
@@ -100,16 +101,19 @@ def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
 
 def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(spark, hot_tables):
     window = Window(3600, 1000)
-    DirectWriter().write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
-    assert DirectWriter().write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"] == 0
+    DirectWriter(Given([], 0)).write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
+    assert DirectWriter(Given([], 0)).write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"] == 0
     restored = Window(3600, 1000)
     catch_up.restore_window(restored)
-    assert DirectWriter().write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW).counts(3)["duplicates"] == 40
+    assert (
+        DirectWriter(Given([], 0)).write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW).counts(3)["duplicates"]
+        == 40
+    )
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
 
 
 def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
-    writer = DirectWriter()
+    writer = DirectWriter(Given([], 0))
     whole = records(ORDERS, 1)
     writer.land(whole, 1, control(40))
     writer.write_new(whole, 1, hot_tables, Window(3600, 1000), NOW)
@@ -117,23 +121,23 @@ def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
     writer.land(lost, 2, control(25))
     window = Window(3600, 1000)
     catch_up.restore_window(window)
-    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, outcome: None)
     assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
     assert spark.table(tables.SPEED_PARTIALS).where("view = 'sessions_v1'").count() == 20
     again = []
-    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: again.append(gap))
+    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, outcome: again.append(gap))
     assert again == [], "a second catch-up finds nothing"
 
 
 def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_tables):
     old = [view for view in hot_tables if view.name != "orders_by_colour"]
-    window, writer = Window(3600, 1000), DirectWriter()
+    window, writer = Window(3600, 1000), DirectWriter(Given([], 0))
     for lsn in (1, 2):  # the second micro-batch repeats the first
         part = records(ORDERS, lsn, first_offset=lsn * 100)
         writer.land(part, lsn, control(40))
         writer.write_new(part, lsn, old, window, NOW)
-    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
     assert len(hot.duplicates(1, 2)) == 40, "verdicts are not written twice"
@@ -146,7 +150,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
         return one(connection, view, *others)
 
     one = partials._one
-    window, writer, part = Window(3600, 1000), DirectWriter(), records(ORDERS, 1)
+    window, writer, part = Window(3600, 1000), DirectWriter(Given([], 0)), records(ORDERS, 1)
     writer.land(part, 1, control(40))
     with monkeypatch.context() as patch:
         patch.setattr(partials, "_one", broken)
@@ -154,14 +158,14 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
     assert "orders_by_colour_v1" not in covered(0)[1].views
     assert totals(spark, "orders_by_hour_v1", "orders") == 40
-    catch_up.catch_up(spark, hot_tables, {}, window, lambda gap, found: None)
+    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, found: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the next start computes what it lacks"
 
 
 def test_the_log_says_where_it_ends(spark, hot_tables):
     ranges = [land.Range("order_placed", 0, 0, 40)]
     part = records(ORDERS, 1)
-    DirectWriter().land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
+    DirectWriter(Given([], 0)).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
     end = land.log_end()
     assert (end.lsn, end.epoch) == (1, 7)
     assert end.offsets == {("order_placed", 0): 40}

@@ -18,6 +18,7 @@ from spark_jobs.settings import settings
 from spark_jobs.speed import compaction, hot, land, protocol
 from spark_jobs.speed.compaction import MANY_COMMITS, MANY_LOG_FILES, fragmented
 from spark_jobs.speed.direct import DirectWriter
+from spark_jobs.speed.given import Given
 from tests.unit.small_platform import Platform, market
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -33,7 +34,7 @@ class Speed:
         self.market = Platform([])
         land.create()
         hot.create(self.views)
-        self.writer, self.window, self.lsn = DirectWriter(), Window(3600, 1000), 0
+        self.writer, self.window, self.lsn = DirectWriter(Given([], 0)), Window(3600, 1000), 0
 
     def micro_batches(self, count: int) -> None:
         for _ in range(count):
