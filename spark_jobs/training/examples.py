@@ -73,7 +73,7 @@ def read(model: BoundModel, results_version: int, cut: int) -> Examples:
     with warehouse.connect(sources) as con:
         if "labels" not in sources:
             con.execute(f"CREATE TABLE labels AS SELECT key AS {_label_key(model)}, 0 AS lsn FROM scored LIMIT 0")
-        found = con.execute(_sql(model, cut)).to_arrow_table()
+        found = con.sql(_sql(model, cut)).to_arrow_table()
     return _examples(model.declaration.features, found)
 
 

@@ -12,7 +12,7 @@ from fake_kafka import Kafka
 from spark_jobs import contracts, registry
 from spark_jobs.cli import main
 from spark_jobs.cli import model as command
-from spark_jobs.decode.strict_json import loads
+from spark_jobs.decode import decode
 from spark_jobs.feed import producer, topics
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
@@ -22,6 +22,7 @@ from spark_jobs.training.examples import Part
 from spark_jobs.training.linear import Weights
 from spark_jobs.training.train import Result, train
 from tests import scored
+from tests.contract_files import records
 
 NAME = "payments_fraud"
 
@@ -84,7 +85,8 @@ def test_the_first_is_promoted_as_a_valid_event(store: Store, model: BoundModel)
     assert (in_force(store), result.model.cut, result.model.metrics["drift"]) == (1, 5, None)
     (event,) = broker.sent
     assert (event["model"], event["model_version"], event["weight_is_abroad"]) == (NAME, 1, 1.0)
-    assert loads(promotion.value(event)) == event
+    decoded = decode(records(model.promotion.topic, [promotion.value(event)]), contracts.load())
+    assert (decoded.facts["payments_model_promoted"].num_rows, decoded.rejects.num_rows) == (1, 0)
 
 
 def test_a_retry_trains_nothing_and_sends_nothing(store: Store, model: BoundModel) -> None:
@@ -139,6 +141,17 @@ def test_an_unfinished_decision_is_finished_before_the_next_one(store: Store, mo
     assert [event["model_version"] for event in broker.sent] == [1, 2]
 
 
+def test_by_hand_too_an_unfinished_decision_is_finished_first(store: Store, model: BoundModel) -> None:
+    broker = Broker()
+    train(store, model, "r1", GOOD, broker)
+    broker.is_away = True
+    with pytest.raises(LedgerError):
+        train(store, model, "r2", AS_GOOD, broker)
+    broker.is_away = False
+    promotion.promote(store, model, 1, "by hand", broker)
+    assert [event["model_version"] for event in broker.sent] == [1, 2, 1] and in_force(store) == 1
+
+
 def test_the_way_back_is_a_new_decision_with_a_new_event(store: Store, model: BoundModel) -> None:
     broker = Broker()
     for run_id, fit in (("r1", GOOD), ("r2", AS_GOOD)):
@@ -156,6 +169,15 @@ def test_weights_that_the_event_cannot_say_are_neither_recorded_nor_decided(stor
     with pytest.raises(LedgerError, match=r"cannot say \$\.weight_is_abroad"):
         train(store, model, "r1", abroad(1e7), Broker())
     assert store.models(NAME) == [] and store.model_promotions(NAME) == []
+
+
+def test_by_hand_too_weights_that_the_event_cannot_say_are_not_decided(store: Store, model: BoundModel) -> None:
+    """As when the contract has changed since."""
+    kept = {"weights": abroad(1e7)(scored.FEATURES, None).as_json(), "metrics": {}}
+    store.record_model(NAME, "r1", cut=5, seconds=0, is_accepted=False, reason="", **kept)
+    with pytest.raises(LedgerError, match="cannot say"):
+        promotion.promote(store, model, 1, "by hand", Broker())
+    assert store.model_promotions(NAME) == []
 
 
 def test_only_a_published_run_trains_and_one_with_nothing_new_says_so(store: Store, model: BoundModel) -> None:
