@@ -1,5 +1,5 @@
 """
-Rebuilds the batch layer and publishes it: plan -> build -> audit -> publish.
+Rebuilds the batch layer and publishes it, then trains the models: plan -> build -> audit -> publish -> train.
 
 **When.** Daily at 00:00 UTC, for the day that has just ended (the partition key). By hand: *Trigger*, without a key for
 everything new up to the cut, or with a key `YYYY-MM-DD` to rebuild that day. Past days: *Trigger -> Backfill*.
@@ -13,6 +13,7 @@ Whatever started a run, the cut is chosen by `plan` and kept in the ledger; retr
 | `build` | clear it: it resumes at the same cut. Red again: `./tidemark batch status` and the log |
 | `audit` | *Details -> Data Docs* shows what failed, with rows. Mend the cause, then trigger a new run |
 | `publish` | clear it: an unfinished publication is rolled forward |
+| `train` | the publication stands, the old model scores on. Clear it: an unfinished promotion is sent first |
 
 Runbook: `docs/runbooks/backfill.md`.
 """
@@ -20,7 +21,7 @@ Runbook: `docs/runbooks/backfill.md`.
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronPartitionTimetable, chain
-from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep
+from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep, TrainStep
 from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
 
 # A platform that is started for the first time at one in the morning has nothing to build for the day before.
@@ -38,4 +39,5 @@ with DAG(
         BatchStep(task_id="build", step="build"),
         AuditStep(task_id="audit", step="audit"),
         PublishStep(task_id="publish", pool=PUBLISHING_POOL),
+        TrainStep(task_id="train", model="payments_fraud"),
     )

@@ -121,6 +121,16 @@ class PublishStep(BatchStep):
         context["outlet_events"][PUBLICATION].add_partitions(run_id_of(context["dag_run"].run_id))
 
 
+class TrainStep(TidemarkOperator):
+    """Trains a model on what the run has published. It comes after `publish`, which it can neither stop nor undo."""
+
+    def __init__(self, *, model: str, **kwargs: Any) -> None:
+        super().__init__(arguments=("model", "train", model), **kwargs)
+
+    def arguments_of(self, context: Context) -> list[str]:
+        return [*self.arguments, "--run-id", run_id_of(context["dag_run"].run_id)]
+
+
 class PinnedStep(TidemarkOperator):
     """A step over a pin: the pin's name, derived from the DAG run, is the last argument."""
 

@@ -26,6 +26,7 @@ from spark_jobs.settings import Settings
 
 MARKET_EVENTS = 60_000
 PATIENCE_SECONDS = 600
+STEPS = ("plan", "build", "audit", "publish", "train")
 
 QUESTIONS = {
     "Departures and cancellations of 2013 per airport": (
@@ -206,7 +207,7 @@ def _await_run(state_of: Callable[[], tuple[str, dict[str, str | None]]], consol
     begun, shown = time.monotonic(), ""
     while time.monotonic() - begun < PATIENCE_SECONDS:
         state, tasks = state_of()
-        line = "  ".join(f"{name}: {tasks.get(name) or 'waits'}" for name in ("plan", "build", "audit", "publish"))
+        line = "  ".join(f"{name}: {tasks.get(name) or 'waits'}" for name in STEPS)
         if line != shown:
             shown = line
             console.print(f"   {time.monotonic() - begun:4.0f} s  {line}", style="dim", highlight=False)

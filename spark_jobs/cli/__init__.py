@@ -24,6 +24,7 @@ COMMANDS = {
     "speed": "spark_jobs.cli.speed:speed",
     "batch": "spark_jobs.cli.batch:batch",
     "retention": "spark_jobs.cli.batch:retention",
+    "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",
     "sql": "spark_jobs.cli.serving:sql",

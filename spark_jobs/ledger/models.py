@@ -6,7 +6,19 @@ Instants are UTC and time-zone aware; JSON columns hold plain dictionaries and l
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Float, ForeignKey, Integer, String, Text, TypeDecorator
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Integer,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 SCHEMA_VERSION = 1
@@ -190,3 +202,33 @@ class Definition(Base):
     view_id: Mapped[str] = mapped_column(primary_key=True)
     text: Mapped[str] = mapped_column(Text)
     defined_at: Mapped[datetime]
+
+
+class Model(Base):
+    """A version of a model that a run has trained; `is_accepted`, `reason`: what was decided about it then."""
+
+    __tablename__ = "models"
+    __table_args__ = (UniqueConstraint("model", "run_id"),)
+    model: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"))
+    cut: Mapped[int]
+    trained_at: Mapped[datetime]
+    seconds: Mapped[float] = mapped_column(Float)
+    weights: Mapped[dict[str, Any]]
+    metrics: Mapped[dict[str, Any]]
+    is_accepted: Mapped[bool]
+    reason: Mapped[str] = mapped_column(Text)
+
+
+class ModelPromotion(Base):
+    """A decision to score with a version from then on. `sent_at`: Kafka has taken its record; None: an intent."""
+
+    __tablename__ = "model_promotions"
+    model: Mapped[str] = mapped_column(primary_key=True)
+    decision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    version: Mapped[int]
+    event_id: Mapped[str]
+    reason: Mapped[str] = mapped_column(Text)
+    decided_at: Mapped[datetime]
+    sent_at: Mapped[datetime | None]

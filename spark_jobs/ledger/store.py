@@ -11,12 +11,13 @@ from spark_jobs.ledger.definitions import Definitions
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.runs import RunActive, Runs
+from spark_jobs.ledger.trained import Trained
 
 __all__ = ["LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Runs, Publications, Definitions):
-    """Messages (heartbeats, requests), runs (plans, builds, audits), publications (sources, pins), definitions."""
+class Store(Messages, Runs, Publications, Definitions, Trained):
+    """Messages, runs (plans, builds, audits), publications (sources, pins), definitions, trained models."""
 
 
 def open(at: URL | None = None) -> Store:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
 from tidemark_airflow import command
-from tidemark_airflow.operators import AuditStep, BatchStep, PinnedStep, PublishStep, TidemarkOperator
+from tidemark_airflow.operators import AuditStep, BatchStep, PinnedStep, PublishStep, TidemarkOperator, TrainStep
 from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
@@ -80,6 +80,12 @@ def test_a_pin_is_named_after_its_run(tidemark: Put) -> None:
     folder = tidemark(RECORD)
     PinnedStep(task_id="build", arguments=("dbt", "build", "--pin")).execute(context("asset_triggered__2"))
     assert words(folder) == ["dbt", "build", "--pin", pin_of("asset_triggered__2")]
+
+
+def test_training_is_given_the_model_and_the_run_that_published(tidemark: Put) -> None:
+    folder = tidemark(RECORD)
+    TrainStep(task_id="train", model="payments_fraud").execute(context("r1", "2013-01-01"))
+    assert words(folder) == ["model", "train", "payments_fraud", "--run-id", run_id_of("r1")]
 
 
 def test_exit_code_75_comes_back_later_without_using_up_a_try(tidemark: Put) -> None:

@@ -16,7 +16,7 @@ from conftest import DAGS, ROOT
 from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, Owner, Tag
 
 EXPECTED = {
-    "batch_layer": ["plan", "build", "audit", "publish"],
+    "batch_layer": ["plan", "build", "audit", "publish", "train"],
     "marts": ["pin", "build", "docs"],
     "speed_layer": ["watch"],
 }
@@ -70,7 +70,7 @@ def test_retries_are_stated(dag: DAG) -> None:
 def test_every_task_is_an_argument_list_of_plain_words_and_no_template(dag: DAG) -> None:
     for task in dag.tasks:
         assert isinstance(task.arguments, tuple)
-        assert all(re.fullmatch(r"-{0,2}[a-z0-9][a-z0-9-]*", word) for word in task.arguments)
+        assert all(re.fullmatch(r"-{0,2}[a-z0-9][a-z0-9_-]*", word) for word in task.arguments)
         assert tuple(task.template_fields) == ()
 
 

@@ -1,0 +1,117 @@
+"""`tidemark model list | show | promote | train`: what scores, how good it is, since when.
+
+Exit codes as in step.py; where there is too little to learn from, `train` says so and ends with 0.
+"""
+
+import json
+
+import click
+
+from spark_jobs.cli.step import ledger_step, show
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.model import BoundModel, ModelFileError
+from spark_jobs.training.examples import Part
+from spark_jobs.training.linear import Weights
+
+name_argument = click.argument("name")
+
+
+@click.group()
+def model() -> None:
+    """Models: trained by the batch layer, judged, promoted through the log."""
+
+
+@model.command("list")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def list_(as_json: bool) -> None:
+    """Every version of every model, the newest first."""
+    from spark_jobs.training.told import listed
+
+    with ledger_step() as store:
+        rows = [listed(one, store.model_promotions(one.model)) for one in store.models()]
+    if as_json:
+        click.echo(json.dumps(rows, default=str, indent=2))
+        return
+    show("models", rows)
+
+
+@model.command("show")
+@name_argument
+@click.argument("version", type=int, required=False)
+def show_(name: str, version: int | None) -> None:
+    """Weights, measures and the confusion table of VERSION (default: the one in force, else the newest)."""
+    from spark_jobs.training import told
+
+    with ledger_step() as store:
+        one = store.model(name, _shown(store, name) if version is None else version)
+        promotions = store.model_promotions(name)
+    for line in told.lines(one, promotions):
+        click.echo(line)
+    show("weights", told.weights(one))
+    show("held-out examples", told.confusion(one.metrics["candidate"]))
+    show("measures", told.compared(one))
+
+
+def _shown(store: Store, name: str) -> int:
+    in_force, every = store.model_in_force(name), store.models(name)
+    if in_force is None and not every:
+        raise LedgerError(f"model {name} was never trained; `tidemark model list` shows those that were")
+    return (in_force or every[0]).version
+
+
+@model.command()
+@name_argument
+@click.argument("version", type=int)
+def promote(name: str, version: int) -> None:
+    """Score with VERSION from now on, whatever its measures; also the way back to an older one."""
+    from spark_jobs.training.promotion import promote as make
+    from spark_jobs.training.send import sender
+
+    with ledger_step() as store:
+        made = make(store, _model(name), version, "by hand", sender(click.echo))
+    click.echo(
+        f"{name}: version {version} is promoted, decision {made.decision}; it scores what lands after its record"
+    )
+
+
+@model.command()
+@name_argument
+@click.option("--run-id", required=True, help="A published batch run; retries use the same.")
+def train(name: str, run_id: str) -> None:
+    """Train NAME on what a run has published, judge it, and promote it if it is not worse."""
+    from spark_jobs.training.send import sender
+    from spark_jobs.training.told import lines
+    from spark_jobs.training.train import train as make
+
+    with ledger_step() as store:
+        done = make(store, _model(name), run_id, _fit, sender(click.echo))
+        promotions = store.model_promotions(name)
+    if done.model is not None:
+        for line in lines(done.model, promotions):
+            click.echo(line)
+    click.echo(f"{name}: {done.said}")
+
+
+def _fit(names: tuple[str, ...], part: Part) -> Weights:
+    """In a session of its own, which a run without anything to learn from never starts."""
+    from spark_jobs.session import batch_session
+    from spark_jobs.training.fit import fit
+
+    spark = batch_session("tidemark-train")
+    try:
+        return fit(spark, names, part)
+    finally:
+        spark.stop()
+
+
+def _model(name: str) -> BoundModel:
+    from spark_jobs.model import load
+    from spark_jobs.registry import views
+
+    try:
+        known = load(views())
+    except ModelFileError as error:
+        raise LedgerError(str(error)) from error
+    if name not in known:
+        raise LedgerError(f"no model is called {name}; known are {', '.join(known) or 'none'}")
+    return known[name]

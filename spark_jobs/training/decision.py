@@ -1,0 +1,44 @@
+"""Whether a candidate is promoted: only if it is not worse than the model in force, on the same held-out examples.
+
+The measure is F1, because either of precision and recall alone is won by flagging nearly nothing, or everything.
+A tie goes to the candidate: nothing held out speaks against it, and it has seen what is newer. Not where the weights
+are the same: promoting them would put a record into the log that changes no score.
+"""
+
+from dataclasses import dataclass
+
+from spark_jobs.training.evaluation import Confusion
+from spark_jobs.training.linear import Weights
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model, judged tonight; cut: what it was trained up to; version: None where it has none yet."""
+
+    weights: Weights
+    confusion: Confusion
+    cut: int
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    is_promoted: bool
+    reason: str
+
+
+def decide(candidate: Judged, in_force: Judged | None) -> Decision:
+    """The rule, with its reason in words. Without a model in force nothing is flagged, which is an F1 of 0."""
+    new = candidate.confusion.f1
+    if new == 0:
+        return Decision(False, "it finds nothing: F1 is 0 on the held-out examples")
+    if in_force is None:
+        return Decision(True, f"F1 {new:.4f}; no model was in force")
+    named, old = f"version {in_force.version}", in_force.confusion.f1
+    if in_force.cut > candidate.cut:
+        return Decision(False, f"{named}, in force, was trained up to lsn {in_force.cut}, this up to {candidate.cut}")
+    if candidate.weights == in_force.weights:
+        return Decision(False, f"it has the weights of {named}, which is in force")
+    if new < old:
+        return Decision(False, f"worse: F1 {new:.4f}, of {named}, in force, {old:.4f}")
+    return Decision(True, f"not worse: F1 {new:.4f}, of {named}, in force until now, {old:.4f}")

@@ -1,0 +1,104 @@
+"""`train`: a new version of a model from what a published run has built; promoted if it is not worse.
+
+run's results + labels up to its cut -> examples -> fit -> judged beside the model in force -> ledger -> (promotion)
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spark_jobs.ledger.models import Build, Model
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.model import BoundModel
+from spark_jobs.training import examples, promotion
+from spark_jobs.training.decision import Judged, decide
+from spark_jobs.training.drift import Histogram, disagreement
+from spark_jobs.training.evaluation import confusion
+from spark_jobs.training.examples import Examples, Part
+from spark_jobs.training.linear import Weights
+
+Fit = Callable[[tuple[str, ...], Part], Weights]
+
+
+@dataclass(frozen=True)
+class Result:
+    """`model`: the run's version, or None where nothing was trained; `said`: why, in words."""
+
+    model: Model | None
+    said: str
+
+
+def train(store: Store, model: BoundModel, run_id: str, fit: Fit, send: promotion.Send) -> Result:
+    """Train once per run: a retry finds the version, and sends its promotion if that has not been sent."""
+    promotion.roll_forward(store, model, send)
+    known = store.model_of_run(model.name, run_id)
+    if known is None:
+        build = _build(store, model, run_id)
+        if build is None:
+            return Result(None, f"run {run_id} had nothing new: nothing is trained")
+        assert build.results_version is not None
+        found = examples.read(model, build.results_version, build.cut)
+        if (lacking := found.lacking()) is not None:
+            return Result(None, f"nothing is trained: {lacking}")
+        known = _trained(store, model, build, found, fit)
+        promotion.roll_forward(store, model, send)
+    return Result(known, f"{'promoted' if known.is_accepted else 'refused'}: {known.reason}")
+
+
+def _build(store: Store, model: BoundModel, run_id: str) -> Build | None:
+    """What the run has built of the model's view, and published (I17); None where it had nothing new."""
+    run = store.run(run_id)
+    if run is None or run.state != "finished":
+        state = "is not known" if run is None else f"is {run.state} after {run.step}"
+        raise LedgerError(f"run {run_id} {state}: training follows `tidemark batch publish --run-id {run_id}`")
+    if run.summary.get("nothing_new"):
+        return None
+    build = store.builds(run_id).get(model.view.id)
+    if build is None:
+        raise LedgerError(f"run {run_id} did not build {model.view.id}: train on a run that has")
+    return build
+
+
+def _trained(store: Store, model: BoundModel, build: Build, found: Examples, fit: Fit) -> Model:
+    started = time.monotonic()
+    weights = fit(found.names, found.training)
+    seconds = time.monotonic() - started
+    promotion.check(model, weights)
+    candidate = _judged(weights, found, build.cut, None)
+    old = store.model_in_force(model.name)
+    in_force = None if old is None else _judged(Weights.from_json(old.weights), found, old.cut, old.version)
+    decision = decide(candidate, in_force)
+    return store.record_model(
+        model.name,
+        build.run_id,
+        cut=build.cut,
+        seconds=seconds,
+        weights=weights.as_json(),
+        metrics=_metrics(found, candidate, in_force, old),
+        is_accepted=decision.is_promoted,
+        reason=decision.reason,
+    )
+
+
+def _judged(weights: Weights, found: Examples, cut: int, version: int | None) -> Judged:
+    scores = weights.scores(found.names, found.held_out.features)
+    return Judged(weights, confusion(scores, found.held_out.labels), cut, version)
+
+
+def _metrics(found: Examples, candidate: Judged, in_force: Judged | None, old: Model | None) -> dict[str, Any]:
+    """What the ledger keeps; `histogram` of the candidate's held-out scores is what later drift is measured from."""
+    scores = candidate.weights.scores(found.names, found.held_out.features)
+    metrics: dict[str, Any] = {
+        "examples": found.counts(),
+        "candidate": candidate.confusion.as_json(),
+        "histogram": Histogram.of(scores).as_json(),
+        "in_force": None,
+        "drift": None,
+    }
+    if in_force is None or old is None:
+        return metrics
+    before = in_force.weights.scores(found.names, found.held_out.features)
+    psi = Histogram.from_json(old.metrics["histogram"]).psi(before)
+    compared = {"version": in_force.version, **in_force.confusion.as_json()}
+    return metrics | {"in_force": compared, "drift": {"psi": psi, "disagreement": disagreement(scores, before)}}

@@ -1,0 +1,86 @@
+"""A view like `payments_scored`, the model over it, and a published run of made-up results: what training reads."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from spark_jobs import model, registry, tables
+from spark_jobs.ledger.models import Build
+from spark_jobs.ledger.store import Store
+from spark_jobs.model import BoundModel
+
+FEATURES = ("thousands", "is_small", "is_large", "is_abroad", "is_electronics")
+VIEW = """
+from spark_jobs.view import Row, Sequence
+
+view = Sequence(
+    key="payment_id",
+    rows={
+        "payment": Row(
+            of="payment_attempted",
+            key="payment_id",
+            reach="1 second",
+            columns={
+                "thousands": "CAST(amount_cents AS DOUBLE) / 100000.0D",
+                "is_small": "CASE WHEN amount_cents <= 500 THEN 1.0D ELSE 0.0D END",
+                "is_large": "CASE WHEN amount_cents >= 50000 THEN 1.0D ELSE 0.0D END",
+                "is_abroad": "CASE WHEN country IN ('CH', 'DE', 'FR', 'AT') THEN 0.0D ELSE 1.0D END",
+                "is_electronics": "CASE WHEN category = 'electronics' THEN 1.0D ELSE 0.0D END",
+            },
+        ),
+    },
+    owner="payments",
+    description="Payments with their features.",
+)
+"""
+MINUTE = 60_000_000
+Payment = tuple[str, int, float]
+"""key, microseconds, is_abroad; the other features are 0."""
+
+
+def views(folder: Path) -> registry.Views:
+    """The view alone."""
+    (folder / "payments_scored.py").write_text(VIEW)
+    return registry.load(folder)
+
+
+def bound(folder: Path) -> BoundModel:
+    """The project's model, over the view of this file."""
+    return model.load(views(folder))["payments_fraud"]
+
+
+def write_results(payments: Iterable[Payment]) -> int:
+    """A version of the results table with these payments; returns it."""
+    zeros = dict.fromkeys(FEATURES, 0.0)
+    rows = [
+        {"key": key, "opened_at": at, "closes_at": at, **zeros, "is_abroad": abroad} for key, at, abroad in payments
+    ]
+    kinds = {
+        "key": pa.string(),
+        "opened_at": pa.int64(),
+        "closes_at": pa.int64(),
+        **dict.fromkeys(FEATURES, pa.float64()),
+    }
+    path = tables.path(tables.batch_results("payments_scored"))
+    write_deltalake(path, pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))), mode="overwrite")
+    from spark_jobs import warehouse
+
+    return warehouse.version(tables.batch_results("payments_scored"))
+
+
+def write_disputes(lsn_of: dict[str, int]) -> None:
+    rows = pa.table({"payment_id": list(lsn_of), "lsn": pa.array(lsn_of.values(), pa.int64())})
+    write_deltalake(tables.path(tables.facts("payment_disputed")), rows, mode="overwrite")
+
+
+def published(store: Store, run_id: str, cut: int, results_version: int) -> None:
+    """A run that has built the view and was published."""
+    now = datetime.now(UTC)
+    store.begin_run(run_id, cut=cut, cut_at=now)
+    versions = {"batch_version": 0, "results_version": results_version}
+    about = {"mode": "full", "cut": cut, "horizon": None, "row_count": 0, "seconds": 0.0, "finished_at": now}
+    store.record_build(Build(run_id=run_id, view_id="payments_scored", **about, **versions))
+    store.progress(run_id, "publish")

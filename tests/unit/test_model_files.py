@@ -1,0 +1,68 @@
+"""A wrong model file is refused when it is loaded, with the file, the reason and a hint."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs import model, registry
+from spark_jobs.model import ModelFileError
+from tests import scored
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> registry.Views:
+    return scored.views(tmp_path_factory.mktemp("views"))
+
+
+GOOD = {
+    "scores": '"payments_scored"',
+    "features": repr(scored.FEATURES),
+    "label_of": '"payment_disputed"',
+    "label_key": '"payment_id"',
+    "promoted_as": '"payments_model_promoted"',
+    "maturity": '"10 minutes"',
+}
+
+
+def load(folder: Path, views: registry.Views, **changed: str) -> model.BoundModel:
+    stated = ", ".join(f"{name}={value}" for name, value in (GOOD | changed).items())
+    head = "from spark_jobs.model import LinearModel\n"
+    (folder / "fraud.py").write_text(f'{head}model = LinearModel({stated}, owner="o", description="d")')
+    return model.load(views, folder=folder)["fraud"]
+
+
+def test_the_projects_models_load(views: registry.Views) -> None:
+    known = model.load(views)
+    assert list(known) == ["payments_fraud"]
+    assert known["payments_fraud"].maturity == 10 * scored.MINUTE
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"scores": '"payments_scores"'}, "there is no Sequence payments_scores to score (known are payments_scored)"),
+        ({"features": '("thousand",)'}, "payments_scored has no DOUBLE column thousand (those are thousands, is_small"),
+        ({"features": "()"}, "features are missing or repeated"),
+        ({"features": '("is_small", "is_small")'}, "features are missing or repeated"),
+        ({"features": '("is_small",)'}, "differ in weight_is_abroad, weight_is_electronics, weight_is_large"),
+        ({"promoted_as": '"payment_alerted"'}, "payment_alerted and the features differ in amount_cents, card_id"),
+        ({"promoted_as": '"nothing"'}, "there is no event type nothing"),
+        ({"label_of": '"nothing"'}, "there is no event type nothing"),
+        ({"label_key": '"card_id"'}, "payment_disputed has no such key card_id (`label_key` is a required STRING"),
+        ({"maturity": '"soon"'}, "maturity: 'soon' is no duration"),
+        ({"scores": '"payments_scored", speed="high"'}, "it does not import: TypeError"),
+    ],
+)
+def test_a_wrong_one_is_refused(tmp_path: Path, views: registry.Views, changed: dict[str, str], reason: str) -> None:
+    with pytest.raises(ModelFileError) as refused:
+        load(tmp_path, views, **changed)
+    assert str(refused.value).startswith(f"{tmp_path / 'fraud.py'}: ") and reason in str(refused.value)
+
+
+def test_a_file_needs_a_model_and_a_plain_name(tmp_path: Path, views: registry.Views) -> None:
+    (tmp_path / "empty.py").write_text("")
+    with pytest.raises(ModelFileError, match="it has no `model`"):
+        model.load(views, folder=tmp_path)
+    (tmp_path / "empty.py").rename(tmp_path / "Empty.py")
+    with pytest.raises(ModelFileError, match="Empty is no name of a model"):
+        model.load(views, folder=tmp_path)
