@@ -123,7 +123,9 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: Shapes) -> S
     hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
     types = [one for row in rows for one in (row.declaration.of, row.declaration.given) if one]
     known = {one: shapes[one] for one in types}
-    return SequenceView(name=name, version=declared.version, declaration=declared, shapes=known, rows=rows, hide=hide)
+    row = {**columns, declared.key: rows[0].key.kind}
+    alert = _condition(declared.alert.where, row, f"{file}, alert") if declared.alert else None
+    return SequenceView(name, declared.version, declared, known, rows, hide, alert)
 
 
 def _row(kind: str, row: Row, shapes: Shapes, file: str, declared: Sequence) -> BoundRow:

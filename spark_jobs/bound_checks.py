@@ -13,15 +13,34 @@ from sqlglot import exp
 
 from spark_jobs import aggregates, over, sequences
 from spark_jobs.binding import ViewError
+from spark_jobs.declaration import SOURCE_LSN
 from spark_jobs.dialect import Dialect, type_of
 from spark_jobs.expressions import Kind
 from spark_jobs.over import OverView, answer_kinds
-from spark_jobs.view import ENVELOPE, AggregateView, SequenceView, View
+from spark_jobs.view import ENVELOPE, AggregateView, SequenceView, Shapes, View
 
 D = Dialect.DUCKDB
 # Not functions of the rows alone, so that batch and speed would differ.
 _UNSTABLE = {"rand", "randn", "random", "uuid", "now", "current_timestamp", "current_date", "any_value"}
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+
+
+def check_alert(view: SequenceView, shapes: Shapes) -> None:
+    """What the view alerts of has the fields of the event. Raises ViewError."""
+    alert = view.declaration.alert
+    if alert is None:
+        return
+    if view.declaration.resolve is not None:
+        raise ViewError("an alert of results that others may change", "alert where each row is its own result")
+    if alert.of not in shapes:
+        raise ViewError(f"unknown event type {alert.of}", f"known are {', '.join(sorted(shapes))}; see schemas/events")
+    columns = {**view.columns, view.key: view.rows[0].key.kind, SOURCE_LSN: "BIGINT"}
+    fields = shapes[alert.of].fields
+    wrong = [name for name, kind in fields.items() if columns.get(name) != kind]
+    wrong += [name for name in alert.same if name not in columns]
+    if wrong or SOURCE_LSN not in fields:
+        lacking = ", ".join(wrong) or SOURCE_LSN
+        raise ViewError(f"an alert {alert.of} with {lacking}", f"give the row such a column; {SOURCE_LSN} is a field")
 
 
 def check_bound(view: View) -> None:

@@ -120,6 +120,22 @@ class Row:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
+SOURCE_LSN = "source_lsn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """Of each row for which `where` is true Tidemark sends an event to Kafka, once it is in the speed layer.
+
+    of: its event type; each of its fields is a column of the row, and `source_lsn` the row's lsn. same: the columns by
+    which a repetition is recognised: they make the event_id.
+    """
+
+    of: str
+    where: str
+    same: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sequence:
     """Order matters: rows per key, and one query from rows to results.
@@ -131,6 +147,7 @@ class Sequence:
     own result.
     results: column -> kind; a TIMESTAMP is microseconds in `resolve` and a timestamp when served.
     hide: which results are not served (they may still be needed to cover their rows).
+    alert: what is said of rows through Kafka, where each row is its own result.
     """
 
     key: str
@@ -138,6 +155,7 @@ class Sequence:
     resolve: str | None = None
     results: Mapping[str, Kind] = field(default_factory=dict)
     hide: str | None = None
+    alert: Alert | None = None
     version: int = 1
     owner: str
     description: str

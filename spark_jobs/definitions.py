@@ -11,7 +11,7 @@ from typing import Any
 
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry import Views
-from spark_jobs.view import View
+from spark_jobs.view import SequenceView, View
 
 
 class DefinitionChanged(LedgerError):
@@ -43,8 +43,11 @@ def _told(view: View, before: str) -> str:
 
 
 def text_of(view: View) -> str:
-    """All that decides the view's numbers, a line each; not its owner, nor its description."""
-    return "\n".join(_lines("view", replace(view.declaration, owner="", description=""))) + "\n"
+    """All that decides the view's numbers, a line each; not its owner, nor its description, nor what it alerts of."""
+    declared: Any = replace(view.declaration, owner="", description="")
+    if isinstance(view, SequenceView):
+        declared = replace(declared, alert=None)
+    return "\n".join(_lines("view", declared)) + "\n"
 
 
 def _lines(name: str, value: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from spark_jobs import contracts, over
 from spark_jobs.binding import NAME, ViewError, bind_aggregate, bind_sequence
-from spark_jobs.bound_checks import check_bound, check_lookups, check_over
+from spark_jobs.bound_checks import check_alert, check_bound, check_lookups, check_over
 from spark_jobs.declaration import Aggregate, Declaration, Sequence
 from spark_jobs.expressions import ExpressionError, kind_of
 from spark_jobs.over import OverView, Served
@@ -132,6 +132,7 @@ def _load(file: Path, declared: Declaration, shapes: Shapes) -> View:
             view = bind_aggregate(name, where, declared, shapes)
         else:
             view = bind_sequence(name, where, declared, shapes)
+            check_alert(view, shapes)
         _check_file(file, view)
         check_bound(view)
         return view

@@ -11,7 +11,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from spark_jobs.bound_measure import BoundMeasure
-from spark_jobs.declaration import Aggregate, Hopping, Lookup, Row, Sequence, Top, Trailing
+from spark_jobs.declaration import Aggregate, Alert, Hopping, Lookup, Row, Sequence, Top, Trailing
 from spark_jobs.expressions import Expression, Kind, arrow_of
 from spark_jobs.parts import Part
 from spark_jobs.shapes import ENVELOPE, EventShape, Shapes
@@ -22,6 +22,7 @@ __all__ = [
     "RANK",
     "Aggregate",
     "AggregateView",
+    "Alert",
     "EventShape",
     "Hopping",
     "Lookup",
@@ -175,6 +176,7 @@ class SequenceView(Identity):
     shapes: Shapes  # of its event types only
     rows: tuple[BoundRow, ...]
     hide: Expression | None
+    alert_where: Expression | None
 
     @property
     def owner(self) -> str:

@@ -26,6 +26,7 @@ from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.session import driver, spark_session
 from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol, scratch
+from spark_jobs.speed.alerts import Alerts
 from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.given import Given
@@ -64,6 +65,7 @@ class SpeedLayer:
         self.window = Window(settings().id_window_seconds, settings().id_window_max_ids)
         self.turn = threading.Lock()
         self.status = Status(store)
+        self.alerts = Alerts(self.views, self.status)
         self.end = protocol.EMPTY
         self.epoch = 0
         self.direct: DirectWriter
@@ -82,6 +84,7 @@ class SpeedLayer:
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
         catch_up.restore_window(self.window)
         catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.direct.given, self._caught_up)
+        self.alerts.notify(self.end.lsn, self.end.lsn)
 
     def _name(self) -> None:
         """Give readers the names of tables and serving views, by the Thrift server; landing does not wait for it."""
@@ -107,6 +110,7 @@ class SpeedLayer:
         log.info("caught up lsn %d-%d: %d records, views %s", first, last, sum(gap.counts.values()), sorted(gap.views))
         self.status.set_aside(outcome.failed)
         self.status.set(caught_up_to=last)
+        self.alerts.notify(first, last)
 
     def starting_offsets(self) -> checkpoint.Offsets:
         """Where the query starts: at the log's end, or past a hole that somebody accepted by `speed recover`."""
@@ -178,6 +182,7 @@ class SpeedLayer:
         self.end = protocol.advance(self.end, lsn, ranges, topic_ids, self.epoch)
         self.status.set_aside(outcome.failed)
         self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
+        self.alerts.notify(lsn, lsn)
 
     def _directly(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
         """The short way: the driver has the records, so they are evaluated once."""

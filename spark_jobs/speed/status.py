@@ -37,7 +37,7 @@ class Status:
         self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
         self._state["is_named"] = False
         self.views_aside: dict[str, str] = {}
-        self._unnamed: str | None = None
+        self._problems: dict[str, str] = {}
         self.beat()
 
     def set(self, **facts: Any) -> None:
@@ -51,8 +51,16 @@ class Status:
 
     def set_named(self, refused: str | None = None) -> None:
         """Tables and serving views have their names for readers, unless they were `refused`, for that reason."""
-        self._unnamed = refused
+        self.problem(UNNAMED, refused)
         self.set(is_named=refused is None)
+
+    def problem(self, name: str, what: str | None) -> None:
+        """An alarm of a part that goes on beside the query, until it says None."""
+        with self._lock:
+            if what is None:
+                self._problems.pop(name, None)
+            else:
+                self._problems[name] = what
 
     def batch(self, lsn: int, records: int, counts: dict[str, int], seconds: dict[str, float]) -> None:
         rounded = {name: round(value, 3) for name, value in seconds.items()}
@@ -67,6 +75,5 @@ class Status:
     def beat(self) -> None:
         with self._lock:
             aside = {f"view set aside: {view}": reason for view, reason in self.views_aside.items()}
-            unnamed = {UNNAMED: self._unnamed} if self._unnamed else {}
-            payload = {**self._state, "alarms": {**self._state["alarms"], **aside, **unnamed}}
+            payload = {**self._state, "alarms": {**self._state["alarms"], **aside, **self._problems}}
         self._store.beat(COMPONENT, payload)

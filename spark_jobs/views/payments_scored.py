@@ -1,4 +1,4 @@
-from spark_jobs.view import Row, Sequence
+from spark_jobs.view import Alert, Row, Sequence
 
 FEATURES = {
     "thousands": "amount_cents / 100000",
@@ -28,6 +28,7 @@ view = Sequence(
             },
         )
     },
+    alert=Alert(of="payment_alerted", where="is_flagged", same=("payment_id", "model_version")),
     owner="payments",
     description="Each payment's features and its score by the newest model that was promoted before; above 0: fraud.",
 )

@@ -1,0 +1,151 @@
+"""Alerts: of rows that a view picks out Tidemark tells others through Kafka, stream to stream.
+
+speed.partials (rows of the view, by lsn) -> where -> events, byte for byte the same at each try -> their topic.
+The topic itself says how far it has been told, so that no state is kept: a start sends the last lsn once more, and an
+event that comes twice has one event_id.
+"""
+
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError, KafkaTimeoutError
+
+from spark_jobs import contracts, tables, warehouse
+from spark_jobs.declaration import SOURCE_LSN, Alert
+from spark_jobs.dialect import Dialect, instant, quote, rendered
+from spark_jobs.feed.block import facts
+from spark_jobs.feed.producer import Producer, SendError
+from spark_jobs.settings import settings
+from spark_jobs.speed.status import Status
+from spark_jobs.view import SequenceView, View
+
+log = logging.getLogger("tidemark.speed.alerts")
+
+NAMESPACE = uuid.UUID("6d1f7c1e-0b0e-5c57-9a9b-5f0f5a4f6b1d")
+PRODUCER = b"tidemark-alerts"
+PROBLEM = "alerts"
+PAUSE_SECONDS = 1.0
+POLL_MS = 10_000
+D = Dialect.DUCKDB
+
+
+class Alerts:
+    """A thread beside the query: landing does not wait for it, and a broker that is away is an alarm."""
+
+    def __init__(self, views: Iterable[View], status: Status) -> None:
+        self._views = [view for view in views if isinstance(view, SequenceView) and view.declaration.alert]
+        self._status = status
+        self._told: dict[str, int] = {}
+        self._upto, self._again = 0, list[int]()
+        self._news = threading.Condition()
+        if self._views:
+            threading.Thread(target=self._run, name="alerts", daemon=True).start()
+
+    def notify(self, first: int, last: int) -> None:
+        """There are partials of these lsns now."""
+        with self._news:
+            self._upto = max(self._upto, last)
+            self._again.append(first)
+            self._news.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._again)
+                first, upto, self._again = min(self._again), self._upto, []
+            try:
+                for view in self._views:
+                    self._tell(view, first, upto)
+            except (KafkaError, SendError, warehouse.NoTable) as error:
+                log.warning("alerts wait: %r", error)
+                self._status.problem(PROBLEM, str(error) or repr(error))
+                self.notify(first, upto)
+                threading.Event().wait(PAUSE_SECONDS)
+            else:
+                self._status.problem(PROBLEM, None)
+
+    def _tell(self, view: SequenceView, first: int, upto: int) -> None:
+        alert = view.declaration.alert
+        assert alert is not None
+        contract = contracts.load().of(alert.of)
+        if view.column not in self._told:
+            self._told[view.column] = last_told(contract.topic) - 1
+        found = list(events(view, alert, rows_of(view, min(self._told[view.column], first - 1), upto)))
+        if found:
+            headers = [("schema_version", str(contract.version).encode()), ("producer", PRODUCER)]
+            with Producer(lambda sent: None, {contract.topic: headers}) as producer:
+                keys = [str(event[contract.key]).encode() for event in found]
+                producer.send(facts(contract.topic, keys, [encoded(event) for event in found]))
+        self._told[view.column] = upto
+
+
+def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
+    """The view's rows of (above, upto] in speed.partials: lsn and its stored columns."""
+    of = (ds.field("view") == view.column) & (ds.field("lsn") > above) & (ds.field("lsn") <= upto)
+    names = view.partial_schema.names
+    columns = {"lsn": ds.field("lsn"), **{name: ds.field(view.column, name) for name in names}}
+    return warehouse.dataset(tables.SPEED_PARTIALS).to_table(columns, filter=of)
+
+
+def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """An event of each row that the alert is about, in the order of the log."""
+    assert view.alert_where is not None
+    fields = [one.name for one in contracts.load().of(alert.of).fields]
+    columns = [f"key AS {quote(view.key, D)}", *(quote(name, D) for name in view.columns), f"lsn AS {SOURCE_LSN}"]
+    at = f"strftime({instant('ts', D)}, '%Y-%m-%dT%H:%M:%S.%gZ')"
+    own = f"SELECT {', '.join(columns)}, {at} AS occurred_at, tie FROM rows"
+    with duckdb.connect(config={"threads": 1}) as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.register("rows", rows)
+        where = rendered(view.alert_where, D)
+        found = con.sql(f"SELECT * FROM ({own}) WHERE {where} ORDER BY {SOURCE_LSN}, tie").to_arrow_table()
+    for row in found.to_pylist():
+        yield {
+            "event_id": str(identity(view.name, [row[name] for name in alert.same])),
+            "event_type": alert.of,
+            "occurred_at": row["occurred_at"],
+            **{name: row[name] for name in fields},
+        }
+
+
+def identity(view: str, same: Sequence[object]) -> uuid.UUID:
+    """The same for the same row, whenever and however often it is told (RFC 9562, version 5)."""
+    return uuid.uuid5(NAMESPACE, json.dumps([view, *same]))
+
+
+def encoded(event: Mapping[str, Any]) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+def last_told(topic: str) -> int:
+    """The highest lsn that the topic's last records tell of; 0 where there is none, or only what others sent."""
+    consumer = KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)
+    try:
+        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return max((_last(consumer, place) for place in places), default=0)
+    finally:
+        consumer.close()
+
+
+def _last(consumer: KafkaConsumer, place: TopicPartition) -> int:
+    consumer.assign([place])
+    end = consumer.end_offsets([place])[place]
+    if end <= consumer.beginning_offsets([place])[place]:
+        return 0
+    consumer.seek(place, end - 1)
+    found = consumer.poll(timeout_ms=POLL_MS).get(place)
+    if not found:
+        raise KafkaTimeoutError(f"the last record of {place.topic} partition {place.partition} does not come")
+    try:
+        return int(json.loads(found[0].value)[SOURCE_LSN])
+    except (ValueError, TypeError, LookupError):
+        log.warning("the last record of %s partition %d is no alert of ours", place.topic, place.partition)
+        return 0

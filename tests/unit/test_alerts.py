@@ -1,0 +1,72 @@
+"""Alerts: which rows are told of, and that the same row is told in the same bytes whenever it is."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import registry, testing
+from spark_jobs.partials import compute
+from spark_jobs.sequences import given_key
+from spark_jobs.speed.alerts import encoded, events
+from spark_jobs.view import SequenceView
+
+VIEW = registry.views()["payments_scored"]
+ALERT = VIEW.declaration.alert if isinstance(VIEW, SequenceView) else None
+MODEL: dict[str, Any] = {"model_version": 3, "intercept": -1.0, "occurred_at": "2026-01-05T12:00:00.000Z"}
+
+
+def payment(name: str, amount: int) -> dict[str, Any]:
+    at = "2026-01-05T12:00:01.250Z"
+    return {"payment_attempted": {"payment_id": name, "amount_cents": amount, "occurred_at": at, "card_id": "c"}}
+
+
+def rows(*batches: list[dict[str, Any]]) -> pa.Table:
+    """The view's partials, as they lie in speed.partials."""
+    facts = testing.facts([[{"payments_model_promoted": MODEL}], *batches])
+    model = facts.pop("payments_model_promoted")
+    return compute({**facts, given_key("payments_model_promoted"): model}, [VIEW]).partials[VIEW.column]
+
+
+def told(found: pa.Table) -> list[dict[str, Any]]:
+    assert isinstance(VIEW, SequenceView) and ALERT is not None
+    return list(events(VIEW, ALERT, found))
+
+
+def test_only_rows_that_are_picked_out_are_told_of_with_the_lsn_that_scored_them():
+    (one,) = told(rows([payment("small", 2_000)], [payment("large", 100_000)]))
+    assert one.pop("event_id")
+    assert one == {
+        "event_type": "payment_alerted", "occurred_at": "2026-01-05T12:00:01.250Z", "payment_id": "large",
+        "card_id": "c", "amount_cents": 100_000, "score": 1.25, "source_lsn": 3, "model_version": 3,
+    }  # fmt: skip
+
+
+def test_a_row_is_told_in_the_same_bytes_and_another_one_by_another_id():
+    found = rows([payment("a", 100_000), payment("b", 100_000)])
+    first, again = ([encoded(one) for one in told(found)] for _ in range(2))
+    assert first == again and len({one["event_id"] for one in told(found)}) == 2
+
+
+def test_a_row_without_a_model_is_no_alert():
+    facts = testing.facts([[payment("a", 100_000)]])
+    nothing = testing.facts([[{"payments_model_promoted": MODEL}]])["payments_model_promoted"].slice(0, 0)
+    found = compute({**facts, given_key("payments_model_promoted"): nothing}, [VIEW]).partials[VIEW.column]
+    assert found["score"].to_pylist() == [None] and told(found) == []
+
+
+WRONG = {
+    "unknown event type": ('of="payment_alerted"', 'of="nobody_told"', "unknown event type nobody_told"),
+    "a field that no column has": ('"card_id": "card_id",', "", "an alert payment_alerted with card_id"),
+    "an unknown column in `same`": ('"model_version")', '"colour")', "an alert payment_alerted with colour"),
+    "a condition that is none": ('where="is_flagged"', 'where="score"', "cannot be DOUBLE"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), WRONG.values(), ids=WRONG)
+def test_an_alert_that_cannot_be_told_is_refused(tmp_path, old: str, new: str, reason: str):
+    text = (registry.settings().views_folder / "payments_scored.py").read_text()
+    assert old in text
+    (tmp_path / "payments_scored.py").write_text(text.replace(old, new))
+    with pytest.raises(registry.RegistryError, match=reason):
+        registry.load(tmp_path)
