@@ -35,6 +35,7 @@ class LinearModel:
     promoted_as: the event type of promotions: model, model_version, intercept and a weight_<feature> of each feature.
     maturity: results become examples when they are so much older than the newest one, "10 minutes": labels come later.
     most_examples: only so many of the newest are used.
+    least_f1: what the first one has to reach, of which there is no other to be better than.
     """
 
     scores: str
@@ -44,6 +45,7 @@ class LinearModel:
     promoted_as: str
     maturity: str
     most_examples: int = 1_000_000
+    least_f1: float = 0.5
     owner: str
     description: str
 

@@ -27,12 +27,12 @@ class Decision:
     reason: str
 
 
-def decide(candidate: Judged, in_force: Judged | None) -> Decision:
-    """The rule, with its reason in words. Without a model in force nothing is flagged, which is an F1 of 0."""
+def decide(candidate: Judged, in_force: Judged | None, least_f1: float) -> Decision:
+    """The rule, with its reason in words. `least_f1` holds where there is no model in force to compare with."""
     new = candidate.confusion.f1
-    if new == 0:
-        return Decision(False, "it finds nothing: F1 is 0 on the held-out examples")
     if in_force is None:
+        if new < least_f1:
+            return Decision(False, f"F1 {new:.4f}: a first model needs {least_f1}")
         return Decision(True, f"F1 {new:.4f}; no model was in force")
     named, old = f"version {in_force.version}", in_force.confusion.f1
     if in_force.cut > candidate.cut:

@@ -68,7 +68,7 @@ def _trained(store: Store, model: BoundModel, build: Build, found: Examples, fit
     candidate = _judged(weights, found, build.cut, None)
     old = store.model_in_force(model.name)
     in_force = None if old is None else _judged(Weights.from_json(old.weights), found, old.cut, old.version)
-    decision = decide(candidate, in_force)
+    decision = decide(candidate, in_force, model.declaration.least_f1)
     return store.record_model(
         model.name,
         build.run_id,

@@ -11,6 +11,7 @@ from spark_jobs.training.decision import Judged, decide
 from spark_jobs.training.drift import Histogram, disagreement
 from spark_jobs.training.evaluation import Confusion, confusion
 from spark_jobs.training.examples import Examples
+from spark_jobs.training.fit import FitError, best_iteration
 from spark_jobs.training.linear import Weights
 from tests import scored
 
@@ -106,29 +107,38 @@ def judged(f1_of_ten: int, version: int | None = None, weight: float = 1.0, cut:
 
 
 def test_a_worse_candidate_is_refused_with_both_measures() -> None:
-    decision = decide(judged(7), judged(8, version=3, weight=2.0))
+    decision = decide(judged(7), judged(8, version=3, weight=2.0), 0.5)
     assert not decision.is_promoted
     assert decision.reason == "worse: F1 0.8235, of version 3, in force, 0.8889"
 
 
 def test_a_better_one_is_promoted_and_so_is_one_as_good() -> None:
-    assert decide(judged(9), judged(8, version=3, weight=2.0)).is_promoted
-    assert decide(judged(8), judged(8, version=3, weight=2.0)).is_promoted
+    assert decide(judged(9), judged(8, version=3, weight=2.0), 0.5).is_promoted
+    assert decide(judged(8), judged(8, version=3, weight=2.0), 0.5).is_promoted
 
 
 def test_the_same_weights_are_not_promoted_again() -> None:
-    decision = decide(judged(8), judged(8, version=3))
+    decision = decide(judged(8), judged(8, version=3), 0.5)
     assert (decision.is_promoted, decision.reason) == (False, "it has the weights of version 3, which is in force")
 
 
-def test_a_first_model_has_to_find_something() -> None:
-    assert decide(judged(1), None).is_promoted
-    assert not decide(judged(0), None).is_promoted
-    assert not decide(judged(0), judged(0, version=1, weight=2.0)).is_promoted
+def test_a_first_model_has_to_reach_what_its_file_says() -> None:
+    assert decide(judged(4), None, least_f1=0.5).is_promoted
+    refused = decide(judged(3), None, least_f1=0.5)
+    assert (refused.is_promoted, refused.reason) == (False, "F1 0.4615: a first model needs 0.5")
+
+
+def test_the_way_to_the_weights_ends_where_the_loss_was_least() -> None:
+    assert best_iteration([1.0, 0.5, 0.2]) is None
+    assert best_iteration([1.0, 0.2, 0.201]) is None
+    assert best_iteration([1.0, 0.02, 0.019, 0.873]) == 2
+    for hopeless in ([], [1.0, 1.5], [1.0, float("nan")]):
+        with pytest.raises(FitError, match="nothing better than its start"):
+            best_iteration(hopeless)
 
 
 def test_an_older_cut_never_takes_the_place_of_a_newer_one() -> None:
-    assert not decide(judged(9, cut=4), judged(8, version=3, weight=2.0, cut=5)).is_promoted
+    assert not decide(judged(9, cut=4), judged(8, version=3, weight=2.0, cut=5), 0.5).is_promoted
 
 
 def test_the_stability_index_is_0_for_the_same_scores_and_grows_with_their_distance() -> None:
