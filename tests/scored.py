@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from spark_jobs import model, registry, tables
+from spark_jobs import model, registry, tables, warehouse
 from spark_jobs.ledger.models import Build
 from spark_jobs.ledger.store import Store
 from spark_jobs.model import BoundModel
@@ -66,8 +66,6 @@ def write_results(payments: Iterable[Payment]) -> int:
     }
     path = tables.path(tables.batch_results("payments_scored"))
     write_deltalake(path, pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))), mode="overwrite")
-    from spark_jobs import warehouse
-
     return warehouse.version(tables.batch_results("payments_scored"))
 
 

@@ -13,6 +13,9 @@ from spark_jobs.model import BoundModel, ModelFileError
 from spark_jobs.training.examples import Part
 from spark_jobs.training.linear import Weights
 
+IN_FULL = ("run", "reason")
+"""What `show` says; a list of it would be too wide."""
+
 name_argument = click.argument("name")
 
 
@@ -32,7 +35,7 @@ def list_(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, default=str, indent=2))
         return
-    show("models", rows)
+    show("models", [{name: value for name, value in row.items() if name not in IN_FULL} for row in rows])
 
 
 @model.command("show")

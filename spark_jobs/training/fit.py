@@ -64,7 +64,7 @@ def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
 
 
 def best_iteration(losses: Sequence[float]) -> int | None:
-    """Where the least loss was; None: at the end, or near it. Raises FitError where it was at the begin, or there is no number."""
+    """Where the least loss was; None: at the end, or as good as that. Raises FitError where the start was the best."""
     if not losses or not all(map(math.isfinite, losses)) or (len(losses) > 1 and min(losses) == losses[0]):
         raise FitError(f"LinearSVC found nothing better than its start: losses {[round(one, 4) for one in losses]}")
     best = min(range(len(losses)), key=losses.__getitem__)
