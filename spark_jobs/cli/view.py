@@ -1,4 +1,4 @@
-"""`tidemark views`, `tidemark view show | diff | promote | rollback | table`: what can be asked, how it is made.
+"""`tidemark views`, `tidemark view show | diff | promote | rollback | retire | table`: what there is, how it is made.
 
 Exit codes: 0 done; 1 there is no such view, versions differ, or the README's table is out of date (`--check`); 2 wrong
 usage.
@@ -115,6 +115,19 @@ def rollback(name: str) -> None:
     if not history:
         refuse(f"{name} was never promoted")
     _promote(name, next((one for one in reversed(history[:-1]) if one != history[-1]), 1))
+
+
+@view.command()
+@click.argument("view_id", metavar="ID")
+def retire(view_id: str) -> None:
+    """Remove what is left of a view, or of a version (ID: NAME_v2), whose file is gone; refused while it is needed."""
+    from spark_jobs.batch.retire import retire as make
+    from spark_jobs.cli.step import thrift
+    from spark_jobs.registry import views as loaded
+
+    with ledger_step() as store, thrift() as execute:
+        removed = make(execute, loaded(), store, view_id)
+    click.echo(f"{view_id} is retired; removed: {', '.join(removed) or 'nothing was left'}")
 
 
 def _promote(name: str, version: int) -> None:

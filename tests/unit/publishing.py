@@ -29,7 +29,9 @@ class Server:
         if statement.startswith("SHOW VIEWS IN "):
             schema = statement.removeprefix("SHOW VIEWS IN ")
             return [(schema, name.split(".")[1], False) for name in self.texts if name.startswith(f"{schema}.")]
-        if " VIEW " in statement:
+        if statement.startswith("DROP VIEW "):
+            del self.texts[statement.removeprefix("DROP VIEW ")]
+        elif " VIEW " in statement:
             head, text = statement.split(" AS ", 1)
             self.texts[head.split(" ")[-1].replace("`", "")] = text
         return []
