@@ -65,9 +65,10 @@ def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
 
 def best_iteration(losses: Sequence[float]) -> int | None:
     """Where the least loss was; None: at the end, or as good as that. Raises FitError where the start was the best."""
-    if not losses or not all(map(math.isfinite, losses)) or (len(losses) > 1 and min(losses) == losses[0]):
-        raise FitError(f"LinearSVC found nothing better than its start: losses {[round(one, 4) for one in losses]}")
-    best = min(range(len(losses)), key=losses.__getitem__)
+    known = [one if math.isfinite(one) else math.inf for one in losses]
+    best = known.index(min(known)) if known else 0
+    if best == 0:
+        raise FitError(f"LinearSVC found nothing better than its start: losses {known}")
     return None if losses[-1] <= losses[best] * NEAR else best
 
 

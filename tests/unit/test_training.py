@@ -132,6 +132,7 @@ def test_the_way_to_the_weights_ends_where_the_loss_was_least() -> None:
     assert best_iteration([1.0, 0.5, 0.2]) is None
     assert best_iteration([1.0, 0.2, 0.201]) is None
     assert best_iteration([1.0, 0.02, 0.019, 0.873]) == 2
+    assert best_iteration([1.0, 0.02, float("nan")]) == 1
     for hopeless in ([], [1.0, 1.5], [1.0, float("nan")]):
         with pytest.raises(FitError, match="nothing better than its start"):
             best_iteration(hopeless)
