@@ -146,7 +146,8 @@ class _Check:
 
 
 if __name__ == "__main__":
+    from spark_jobs import model  # this file once more, by the name by which model files know LinearModel
     from spark_jobs.registry import views
 
-    for one in load(views()).values():
+    for one in model.load(views()).values():
         print(f"{one.name} ({one.declaration.owner}; of {one.view.id}): {one.declaration.description}")

@@ -1,5 +1,7 @@
 """A wrong model file is refused when it is loaded, with the file, the reason and a hint."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,15 @@ def load(folder: Path, views: registry.Views, **changed: str) -> model.BoundMode
     return model.load(views, folder=folder)["fraud"]
 
 
-def test_the_projects_models_load(views: registry.Views) -> None:
-    known = model.load(views)
+def test_the_projects_models_load_over_its_views() -> None:
+    known = model.load(registry.views())
     assert list(known) == ["payments_fraud"]
     assert known["payments_fraud"].maturity == 10 * scored.MINUTE
+
+
+def test_the_module_checks_them_by_hand() -> None:
+    said = subprocess.run([sys.executable, "-m", "spark_jobs.model"], check=True, capture_output=True, text=True).stdout
+    assert said.startswith("payments_fraud (payments; of payments_scored): ")
 
 
 @pytest.mark.parametrize(
