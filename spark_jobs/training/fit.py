@@ -75,7 +75,7 @@ def best_iteration(losses: Sequence[float]) -> int | None:
 def _trained(rows: "DataFrame", iterations: int) -> "LinearSVCModel":
     from pyspark.ml.classification import LinearSVC
 
-    return LinearSVC(
+    trained: LinearSVCModel = LinearSVC(
         featuresCol=VECTOR,
         labelCol=LABEL,
         maxIter=iterations,
@@ -84,3 +84,4 @@ def _trained(rows: "DataFrame", iterations: int) -> "LinearSVCModel":
         standardization=True,
         fitIntercept=True,
     ).fit(rows)
+    return trained
