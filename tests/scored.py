@@ -1,8 +1,7 @@
-"""A view like `payments_scored`, the model over it, and a published run of made-up results: what training reads."""
+"""`payments_scored`, the model over it, and a published run of made-up results: what training reads."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -13,43 +12,19 @@ from spark_jobs.ledger.store import Store
 from spark_jobs.model import BoundModel
 
 FEATURES = ("thousands", "is_small", "is_large", "is_abroad", "is_electronics")
-VIEW = """
-from spark_jobs.view import Row, Sequence
-
-view = Sequence(
-    key="payment_id",
-    rows={
-        "payment": Row(
-            of="payment_attempted",
-            key="payment_id",
-            reach="1 second",
-            columns={
-                "thousands": "CAST(amount_cents AS DOUBLE) / 100000.0D",
-                "is_small": "CASE WHEN amount_cents <= 500 THEN 1.0D ELSE 0.0D END",
-                "is_large": "CASE WHEN amount_cents >= 50000 THEN 1.0D ELSE 0.0D END",
-                "is_abroad": "CASE WHEN country IN ('CH', 'DE', 'FR', 'AT') THEN 0.0D ELSE 1.0D END",
-                "is_electronics": "CASE WHEN category = 'electronics' THEN 1.0D ELSE 0.0D END",
-            },
-        ),
-    },
-    owner="payments",
-    description="Payments with their features.",
-)
-"""
 MINUTE = 60_000_000
 Payment = tuple[str, int, float]
 """key, microseconds, is_abroad; the other features are 0."""
 
 
-def views(folder: Path) -> registry.Views:
+def views() -> registry.Views:
     """The view alone."""
-    (folder / "payments_scored.py").write_text(VIEW)
-    return registry.load(folder)
+    return registry.Views((registry.views()["payments_scored"],))
 
 
-def bound(folder: Path) -> BoundModel:
-    """The project's model, over the view of this file."""
-    return model.load(views(folder))["payments_fraud"]
+def bound() -> BoundModel:
+    """The project's model."""
+    return model.load(views())["payments_fraud"]
 
 
 def write_results(payments: Iterable[Payment]) -> int:

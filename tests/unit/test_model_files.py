@@ -13,7 +13,7 @@ from tests import scored
 
 @pytest.fixture(scope="module")
 def views(tmp_path_factory: pytest.TempPathFactory) -> registry.Views:
-    return scored.views(tmp_path_factory.mktemp("views"))
+    return scored.views()
 
 
 GOOD = {
@@ -36,7 +36,7 @@ def load(folder: Path, views: registry.Views, **changed: str) -> model.BoundMode
 def test_the_projects_models_load_over_its_views() -> None:
     known = model.load(registry.views())
     assert list(known) == ["payments_fraud"]
-    assert known["payments_fraud"].maturity == 10 * scored.MINUTE
+    assert known["payments_fraud"].maturity == 3 * scored.MINUTE
 
 
 def test_the_module_checks_them_by_hand() -> None:

@@ -53,7 +53,7 @@ def never(names: tuple[str, ...], part: Part) -> Weights:
 
 @pytest.fixture
 def model(platform_home: Path) -> BoundModel:
-    return scored.bound(platform_home)
+    return scored.bound()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def read(folder: Path, payments: list[scored.Payment], disputes: dict[str, int],
     version = scored.write_results(payments)
     if disputes:
         scored.write_disputes(disputes)
-    return examples.read(scored.bound(folder), version, cut)
+    return examples.read(scored.bound(), version, cut)
 
 
 def payments(n: int, at: int = NOW) -> list[scored.Payment]:
@@ -63,7 +63,7 @@ def test_a_payment_is_a_yes_if_it_is_disputed_up_to_the_cut(platform_home: Path)
 
 
 def test_a_payment_is_an_example_from_its_maturity_on(platform_home: Path) -> None:
-    old, exact, young = (NOW - minutes * scored.MINUTE for minutes in (11, 10, 9))
+    old, exact, young = (NOW - minutes * scored.MINUTE for minutes in (4, 3, 2))
     one = read(platform_home, [("a", old, 0.0), ("b", exact, 0.0), ("c", young, 0.0), ("d", NOW, 0.0)], {"c": 1})
     assert (len(one.training) + len(one.held_out), one.training.yes + one.held_out.yes) == (2, 0)
 
