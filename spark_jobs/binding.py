@@ -74,7 +74,7 @@ def _types(declared: Aggregate, shapes: Shapes) -> tuple[str, ...]:
     if not declared.of:
         raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `over`")
     if declared.of == EVERY:
-        return tuple(sorted(shapes))
+        return tuple(sorted(name for name, shape in shapes.items() if not shape.noted))
     return (declared.of,) if isinstance(declared.of, str) else declared.of
 
 

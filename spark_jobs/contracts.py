@@ -2,8 +2,8 @@
 
 schemas/events/<event_type>.v<N>.json -> load() -> Contracts -> decode, views, suites, generator, docs.
 
-A file is JSON Schema 2020-12 for one flat object plus `x-tidemark` (topic, key, compacted, owner, examples_bad). Which
-keywords a field may use is a positive list (`KEYWORDS`): each of them has a vectorised check in `decode`.
+A file is JSON Schema 2020-12 for one flat object plus `x-tidemark` (topic, key, compacted, or `noted`; owner,
+examples_bad). Which keywords a field may use is a positive list (`KEYWORDS`): each has a vectorised check in `decode`.
 See them all: `python -m spark_jobs.contracts`.
 """
 
@@ -30,7 +30,7 @@ KEYWORDS = {
     "title", "description", "examples", places.KEYWORD,
 }  # fmt: skip
 OBJECT_KEYWORDS = {"$schema", "$id", "$comment", "title", "description", "type", "properties", "required", "examples"}
-TIDEMARK_KEYWORDS = {"topic", "key", "compacted", "owner", "examples_bad"}
+TIDEMARK_KEYWORDS = {"topic", "key", "compacted", "noted", "owner", "examples_bad"}
 ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
 UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -70,6 +70,7 @@ class Contract:
     description: str
     fields: tuple[Field, ...]
     schema: dict[str, Any]
+    noted: bool = False  # what the platform itself notes: it has no topic, and nobody may send it
 
     @cached_property
     def nested(self) -> bool:
@@ -114,7 +115,7 @@ class Contracts:
 
     @cached_property
     def _by_topic(self) -> dict[str, tuple[str, ...]]:
-        return {t: tuple(c.event_type for c in self if c.topic == t) for t in {c.topic for c in self}}
+        return {t: tuple(c.event_type for c in self if c.topic == t) for t in {c.topic for c in self if not c.noted}}
 
     @property
     def event_types(self) -> tuple[str, ...]:
@@ -126,9 +127,6 @@ class Contracts:
 
     def __iter__(self) -> Iterator[Contract]:
         return (self.of(event_type) for event_type in self.versions)
-
-    def __len__(self) -> int:
-        return len(self.versions)
 
     def __contains__(self, event_type: object) -> bool:
         return event_type in self.versions
@@ -181,13 +179,14 @@ def _contract(file_name: str, schema: dict[str, Any]) -> Contract:
     contract = Contract(
         event_type=event_type,
         version=int(named[2]),
-        topic=str(about.get("topic", event_type)),
+        topic=str(about.get("topic", "" if about.get("noted") else event_type)),
         key=str(about.get("key", "")),
         compacted=about.get("compacted") is True,
         owner=str(about.get("owner", "")),
         description=str(schema.get("description", "")),
         fields=tuple(f for f in fields if f.name not in ENVELOPE and f.name != DELETED),
         schema=schema,
+        noted=about.get("noted") is True,
     )
     _check_meaning(contract, fields)
     return contract
@@ -230,7 +229,9 @@ def _check_envelope(event_type: str, fields: tuple[Field, ...], needed: set[str]
 
 
 def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
-    if contract.key not in {f.name for f in contract.fields if f.required}:
+    if contract.noted and (contract.topic or contract.key or contract.compacted):
+        raise ValueError("what the platform notes has no topic, no key, and is not compacted")
+    if not contract.noted and contract.key not in {f.name for f in contract.fields if f.required}:
         raise ValueError(f"x-tidemark.key must name a required field, not {contract.key!r}")
     if not contract.owner or not contract.description or not contract.examples:
         raise ValueError("needs x-tidemark.owner, a description and an example")

@@ -1,6 +1,6 @@
 """Which facts are the first of their identity, and which repeat one.
 
-facts -> first_of_each -> (winners, duplicates); facts, verdicts -> without; Window: identities of the recent past.
+facts -> first_of_each -> (winners, duplicates); facts, verdicts -> divided; Window: identities of the recent past.
 
 The order that decides is (lsn, topic, partition, offset): the lowest wins, in both layers. An identity is the 16 bytes
 of `facts.identity`, handled as two 64-bit words; several of them travel as one `bytes`, 16 each (`packed`).
@@ -44,18 +44,23 @@ def first_of_each(facts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def without(facts: pa.Table, coordinates: pa.Table) -> pa.Table:
-    """The facts whose (topic, partition, offset), and lsn where `coordinates` has one, are not listed."""
+    """The facts that are not listed, as of `divided`."""
+    return divided(facts, coordinates)[0]
+
+
+def divided(facts: pa.Table, coordinates: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """(facts that are not listed, facts that are) by (topic, partition, offset), and lsn where `coordinates` has it."""
     if not coordinates.num_rows:
-        return facts
+        return facts, facts.slice(0, 0)
     names = [name for name, _ in COORDINATES if name in coordinates.column_names]
     places = facts.select(names).append_column("row", pa.array(np.arange(facts.num_rows)))
     listed = coordinates.select(names).cast(facts.select(names).schema)
     lost = places.join(listed, keys=names, join_type="left semi", use_threads=False)["row"]
     if not len(lost):
-        return facts
+        return facts, facts.slice(0, 0)
     keep = np.ones(facts.num_rows, bool)
     keep[lost.to_numpy()] = False
-    return facts.filter(pa.array(keep))
+    return facts.filter(pa.array(keep)), facts.filter(pa.array(~keep))
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def shapes_of(known: contracts.Contracts) -> Shapes:
             fields={f.name: kind_of(f.arrow) for f in one.fields},
             compacted=one.compacted,
             required=frozenset(f.name for f in one.fields if f.required),
+            noted=one.noted,
         )
         for one in known
     }

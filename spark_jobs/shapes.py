@@ -22,6 +22,7 @@ ENVELOPE: Mapping[str, Kind] = {
 class EventShape:
     """What views need to know of an event type: its fields' kinds, the required ones, whether it is a changelog.
 
+    noted: what the platform notes of records, and nobody sends; no part of `of="*"`.
     has_envelope: false for the rows of a view, over which another view is made.
     """
 
@@ -29,6 +30,7 @@ class EventShape:
     compacted: bool = False
     required: frozenset[str] = frozenset()
     has_envelope: bool = True
+    noted: bool = False
 
     def never_null(self, expression: Expression) -> bool:
         """Surely a value in every fact: a required field as it is, or the time of the event."""

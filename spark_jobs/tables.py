@@ -3,6 +3,8 @@
 Arrow schemas are the source; Spark's are derived from them where Spark is at hand.
 """
 
+from datetime import datetime, timedelta
+
 import pyarrow as pa
 
 from spark_jobs.settings import settings
@@ -20,6 +22,9 @@ SMALL = 500_000
 """Rows that an audit may have in memory."""
 
 INSTANT = pa.timestamp("us", tz="UTC")
+YEARS = range(1970, 2262)  # of occurred_at: what a nanosecond clock of 64 bits can hold, in whole years
+INSTANTS = range((datetime(YEARS.stop, 1, 1) - datetime(YEARS.start, 1, 1)) // timedelta(microseconds=1))
+"""The same in microseconds since 1970."""
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 COORDINATES: list[tuple[str, pa.DataType]] = [

@@ -1,7 +1,8 @@
 """One pass over the master log: records to facts, rejects and duplicates.
 
 master.log (the run's lsns) -> mapInArrow(decode) -> data files of facts.<type> and master.quarantine that no version
-names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them.
+names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, and
+notes of them.
 The layers share `decode`; what differs is de-duplication.
 """
 
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.window import Window
 
-from spark_jobs import contracts, files, tables
+from spark_jobs import contracts, files, notes, tables
 from spark_jobs.contracts import Contract
 from spark_jobs.decode import Decoded as Found
 from spark_jobs.decode import decode
@@ -29,7 +30,9 @@ from spark_jobs.landed import ARROW_ROWS, Batches, Landed, Reader
 from spark_jobs.settings import settings
 
 COORDINATES = [name for name, _ in tables.COORDINATES]
-IDENTITIES = pa.schema([("event_type", pa.string()), ("identity", pa.binary()), *tables.COORDINATES])
+IDENTITIES = pa.schema(
+    [("event_type", pa.string()), ("identity", pa.binary()), *tables.COORDINATES, ("timestamp", tables.INSTANT)]
+)
 QUARANTINED = pa.schema([*tables.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
@@ -80,7 +83,8 @@ def decoded(records: Landed, history: DataFrame | None, folder: str) -> Decoded:
     losers = _read(spark, [lost], IDENTITIES)
     repeated = dict[str, int](losers.groupBy("event_type").count().collect())
     if repeated:
-        found |= _rewritten(spark, {one: found[one] for one in repeated}, lost)
+        found |= _rewritten(spark, {one: found[one] for one in (*repeated, notes.NOTED) if one in found}, lost)
+        found[notes.NOTED] = [*found.get(notes.NOTED, ()), *_written(losers, _noting()).get(notes.NOTED, ())]
     by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in found.items()}
     return Decoded(
         spark,
@@ -131,7 +135,8 @@ def _decoding(read: Reader, folder: str) -> Task:
         identities = []
         for event_type in dict.fromkeys(name for found in pending for name in found.facts):
             facts = pa.concat_tables([found.facts[event_type] for found in pending if event_type in found.facts])
-            identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
+            if event_type != notes.NOTED:
+                identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
             yield from _file(event_type, roots[event_type], _in_time(facts, event_type))
         if pending:
             rejects = pa.concat_tables([found.rejects for found in pending])
@@ -171,12 +176,25 @@ def _rewritten(
             facts = _table(written.address)
             first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
             here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
-            losers = _table(lost, (ds.field("event_type") == event_type) & here)
+            of_type = here & (ds.field("event_type") == event_type)  # a note is of a record of any type
+            losers = _table(lost, here if event_type == notes.NOTED else of_type)
             yield from _file(event_type, written.root, without(facts, losers.select(COORDINATES)))
 
     new = _written(spark.range(0, len(old), 1, len(old)), run)
     files.discard(one for _, one in old)
     return {event_type: new.get(event_type, []) for event_type in found}
+
+
+def _noting() -> Task:
+    """Writes the notes of duplicates."""
+    root = tables.path(tables.facts(notes.NOTED))
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        lost = [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]
+        if lost:
+            yield from _file(notes.NOTED, root, _in_time(notes.of_duplicates(pa.concat_tables(lost)), notes.NOTED))
+
+    return run
 
 
 def _table(address: str, where: ds.Expression | None = None) -> pa.Table:

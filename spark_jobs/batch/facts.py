@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import contracts, tables, warehouse
+from spark_jobs import contracts, notes, tables, warehouse
 from spark_jobs.batch import decoding, fact_tables, stored
 from spark_jobs.batch.decoding import QUARANTINED, Decoded, fact_columns
 from spark_jobs.batch.fact_tables import DUPLICATE, Output
@@ -66,7 +66,7 @@ def _types_with_facts() -> list[str]:
 
 def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
     """Identities of all earlier facts, in one relation: a join for each event type took most of a decode's time."""
-    types = _types_with_facts() if todo.previous else []
+    types = [one for one in _types_with_facts() if one != notes.NOTED] if todo.previous else []
     return reduce(DataFrame.union, [_identities(spark, one, todo) for one in types]) if types else None
 
 
@@ -86,7 +86,7 @@ def _write(todo: Scope, found: Decoded, changed: Collection[str], say: Say) -> d
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda output: fact_tables.replace(output, todo), outputs))
     quarantined = found.counts[tables.QUARANTINE]
-    facts = sum(found.counts.values()) - quarantined
+    facts = sum(found.counts.values()) - quarantined - found.counts[tables.facts(notes.NOTED)]
     say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {found.duplicates:,} duplicates")
     return {"facts": facts, "quarantined": quarantined, "duplicates": found.duplicates}
 

@@ -1,6 +1,7 @@
 """Records become typed facts, or rejects with a reason.
 
 records (tables.RECORD) -> decode -> facts per event type (Contract.fact_schema), rejects (tables.REJECT)
+Notes of late and rejected records are facts of the type `record_noted` (spark_jobs/notes).
 
 `layouts` proves whole columns of records at once; what it cannot prove goes to `rows`, which decides. Pure: Arrow in,
 Arrow out, used by both layers.

@@ -1,6 +1,6 @@
 """Put what was proven in bulk and what was judged row by row into the tables that decode returns.
 
-records -> layouts.prove + rows.judge -> Decoded
+records -> layouts.prove + rows.judge -> Decoded, with the notes of late and rejected records
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_jobs import tables
+from spark_jobs import notes, tables
 from spark_jobs.contracts import DELETED, Contract, Contracts
 from spark_jobs.decode import identity
 from spark_jobs.decode.blocks import blocks, proven
@@ -25,14 +25,17 @@ CARRIED = ("lsn", "topic", "partition", "offset", "timestamp")  # columns that a
 
 @dataclass(frozen=True)
 class Decoded:
-    """Facts by event type, only types that occur, rows in no promised order; and the rejected records."""
+    """Facts by event type, only types that occur, rows in no promised order, notes among them; the rejected records."""
 
     facts: dict[str, pa.Table]
     rejects: pa.Table
 
 
 def decode(records: pa.Table, contracts: Contracts) -> Decoded:
-    """Decode records (tables.RECORD). Never fails on what a record holds; each ends as one fact or one reject."""
+    """Decode records (tables.RECORD). Never fails on what a record holds; each ends as one fact or one reject.
+
+    Those that are rejected or late have a note as well.
+    """
     facts: dict[str, list[pa.Table]] = defaultdict(list)
     unproven, start = [], 0
     for block in blocks(records):
@@ -46,13 +49,19 @@ def decode(records: pa.Table, contracts: Contracts) -> Decoded:
     judged_facts, rejects = judged(records, rows, contracts)
     for name, parts in judged_facts.items():
         facts[name] += parts
-    return Decoded(identified(facts), rejects)
+    return _noted(identified(facts), rejects, contracts)
 
 
 def by_row(records: pa.Table, contracts: Contracts) -> Decoded:
     """The same answer without the vectorised path: the reference for tests."""
     parts, rejects = judged(records, np.arange(records.num_rows), contracts)
-    return Decoded(identified(parts), rejects)
+    return _noted(identified(parts), rejects, contracts)
+
+
+def _noted(facts: dict[str, pa.Table], rejects: pa.Table, contracts: Contracts) -> Decoded:
+    """With the notes, where they are an event type."""
+    noted = notes.of_decoded(facts, rejects) if notes.NOTED in contracts else None
+    return Decoded(facts | {notes.NOTED: noted} if noted else facts, rejects)
 
 
 def judged(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.contracts import UUID_PATTERN
 from spark_jobs.decode.page import Index, Literals, Mask, Page, Words
-from spark_jobs.decode.rows import YEARS
+from spark_jobs.tables import YEARS
 
 Integers = NDArray[np.int64]
 

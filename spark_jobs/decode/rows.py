@@ -21,9 +21,8 @@ from spark_jobs.contracts import DELETED, INSTANT_PATTERN, Contract, Contracts, 
 from spark_jobs.decode.reasons import Reason, Rejected, shown
 from spark_jobs.decode.strict_json import Written, no_constant, parse
 from spark_jobs.places import Misplaced
-from spark_jobs.tables import INSTANT
+from spark_jobs.tables import INSTANT, INSTANTS, YEARS
 
-YEARS = range(1970, 2262)  # what a nanosecond clock of 64 bits can hold, in whole years
 VERSION_HEADER = "schema_version"  # Kafka header, decimal digits; without it a record is read by the newest version
 
 NEWEST = -1  # in place of a stated version
@@ -31,7 +30,6 @@ NEWEST = -1  # in place of a stated version
 Record = Mapping[str, Any]  # topic, key, value, headers, timestamp (microseconds since 1970)
 Headers = Sequence[Mapping[str, Any]] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-INSTANTS = range((datetime(YEARS.stop, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1))
 _REASONS = {
     "type": Reason.WRONG_TYPE,
     "enum": Reason.NOT_IN_ENUM,
@@ -97,7 +95,8 @@ def _contract(event: dict[str, Any], topic: str, headers: Headers, contracts: Co
     newest = contracts.of(event_type)
     try:
         if newest.topic != topic:
-            raise Rejected(Reason.WRONG_TOPIC, f"{event_type} belongs to {newest.topic}", "event_type")
+            where = f"belongs to {newest.topic}" if newest.topic else "is for the platform alone to note"
+            raise Rejected(Reason.WRONG_TOPIC, f"{event_type} {where}", "event_type")
         return _version(newest, headers, contracts)
     except Rejected as rejected:
         raise rejected.about(event_type) from None

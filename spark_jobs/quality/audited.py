@@ -82,7 +82,8 @@ class Audited:
     def _accounts(self) -> pa.Table:
         """Per topic: how many records landed in (after, cut], and what became of them."""
         within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
-        ends = [*map(tables.facts, contracts.load().event_types), tables.QUARANTINE, tables.DUPLICATES]
+        facts = [tables.facts(one.event_type) for one in contracts.load() if not one.noted]
+        ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
         parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
         parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
         counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"

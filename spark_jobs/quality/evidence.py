@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from spark_jobs import contracts, tables, warehouse
+from spark_jobs import contracts, notes, tables, warehouse
 from spark_jobs.batch import coverage
 from spark_jobs.decode import decode
 from spark_jobs.dialect import Dialect, listed
@@ -79,7 +79,10 @@ class Evidence:
 
 
 def _unmarked(above: int, upto: int) -> Facts:
-    """Duplicates that the batch layer found in (above, upto] and the speed layer had counted, as the facts it saw."""
+    """Duplicates that the batch layer found in (above, upto] and the speed layer had counted, as the facts it saw.
+
+    And as notes: the speed layer's, had the record come late, and the batch layer's.
+    """
     con = warehouse.connect(
         {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
     )
@@ -98,7 +101,7 @@ def _unmarked(above: int, upto: int) -> Facts:
         f"SELECT {listed(names, Dialect.DUCKDB)} FROM (SELECT * FROM log WHERE kind = 'record' AND {bounds}) "
         'SEMI JOIN counted USING (lsn, topic, partition, "offset")'
     ).to_arrow_table()
-    return decode(found.cast(tables.RECORD), contracts.load()).facts
+    return notes.either_way(decode(found.cast(tables.RECORD), contracts.load()).facts)
 
 
 def _facts_where(view: View, of: ds.Expression, only: str | None = None) -> Iterator[Facts]:

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs import contracts, tables, warehouse
+from spark_jobs import contracts, notes, tables, warehouse
 from spark_jobs.batch import coverage
 from spark_jobs.quality import rebuild
 from spark_jobs.quality.evidence import Evidence, Facts
@@ -31,10 +31,7 @@ class Unbuilt(Evidence):
         _add_repetitions(con, cut)
         self.unmarked = _unmarked(con, cut, head)
         self._facts_past_cut = {
-            one.event_type: con.sql(
-                f'SELECT * FROM {rebuild.all_of(one)} ANTI JOIN losers USING (lsn, topic, partition, "offset")'
-            ).to_arrow_table()
-            for one in contracts.load()
+            one.event_type: con.sql(rebuild.settled(con, one, "losers")).to_arrow_table() for one in contracts.load()
         }
 
     def _all_of(self, event_type: str) -> pa.Table:
@@ -53,10 +50,10 @@ def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
     """Into `losers`: what repeats a fact at or below the cut."""
     for contract in contracts.load():
         table = tables.facts(contract.event_type)
-        if cut and warehouse.exists(table):
+        if cut and not contract.noted and warehouse.exists(table):
             con.register("stored_facts", warehouse.dataset(table))
             con.execute(
-                f"INSERT INTO losers SELECT {PLACE}, event_type, identity FROM {rebuild.all_of(contract)} "
+                f"INSERT INTO losers SELECT {PLACE}, event_type, identity, timestamp FROM {rebuild.all_of(contract)} "
                 f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d}) "
                 f"AND ({PLACE}) NOT IN (SELECT ({PLACE}) FROM losers)"
             )
@@ -74,4 +71,4 @@ def _unmarked(con: duckdb.DuckDBPyConnection, cut: int, head: int) -> Facts:
         of = f'SELECT * FROM {rebuild.all_of(contract)} SEMI JOIN counted USING (lsn, topic, partition, "offset")'
         if (facts := con.sql(of).to_arrow_table()).num_rows:
             found[contract.event_type] = facts
-    return found
+    return notes.either_way(found)

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, sequences, tables, warehouse
+from spark_jobs import aggregates, notes, sequences, tables, warehouse
 from spark_jobs.contracts import Contract, Contracts
 from spark_jobs.decode import decode
 from spark_jobs.dialect import Dialect
@@ -54,19 +54,27 @@ def all_of(contract: Contract) -> str:
 
 def _split(con: duckdb.DuckDBPyConnection, known: Contracts) -> None:
     """The first of each identity is the fact; the others are duplicates."""
-    columns = f"{_ORDER}, event_type, identity"
+    columns = f"{_ORDER}, event_type, identity, timestamp"
     con.execute("CREATE OR REPLACE TEMP TABLE losers AS " + " UNION ALL ".join(
         f"SELECT {columns} FROM {all_of(contract)} WHERE identity IN (SELECT identity FROM {all_of(contract)} "
         f"GROUP BY identity HAVING count(*) > 1) "
         f"QUALIFY row_number() OVER (PARTITION BY identity ORDER BY {_ORDER}) > 1"
-        for contract in known
+        for contract in known if not contract.noted
     ))  # fmt: skip
     con.execute("CREATE OR REPLACE TEMP TABLE duplicates AS FROM losers")
     for contract in known:
         con.execute(
-            f"CREATE OR REPLACE TEMP VIEW facts_{contract.event_type} AS SELECT * FROM {all_of(contract)} "
-            'ANTI JOIN duplicates USING (lsn, topic, partition, "offset")'
+            f"CREATE OR REPLACE TEMP VIEW facts_{contract.event_type} AS {settled(con, contract, 'duplicates')}"
         )
+
+
+def settled(con: duckdb.DuckDBPyConnection, contract: Contract, losers: str) -> str:
+    """SELECT of what counts of a type: all but `losers`, a table of duplicates, whose notes stand in for others."""
+    kept = f'SELECT * FROM {all_of(contract)} ANTI JOIN {losers} USING (lsn, topic, partition, "offset")'
+    if not contract.noted:
+        return kept
+    con.register(f"noted_{losers}", notes.of_duplicates(con.sql(f"FROM {losers}").to_arrow_table()))
+    return f"{kept} UNION ALL BY NAME FROM noted_{losers}"
 
 
 def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:

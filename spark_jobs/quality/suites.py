@@ -35,6 +35,7 @@ ENVELOPE = (
     "schema_version",
     "deleted",
 )
+PLACE = ["lsn", "topic", "partition", "offset"]
 # Functions that give a value wherever they are given one.
 _STRICT = {"date_trunc", "to_date", "window_start", "lower", "upper", "trim", "length", "concat", "coalesce", "abs"}
 
@@ -62,12 +63,11 @@ def of_accounts() -> Suite:
 
 
 def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
-    """What a fact must be: its contract again, on the stored rows, and its place in the log."""
-    found: list[Expectation] = [_not_null(name) for name in (*ENVELOPE, "identity")]
+    """What a fact must be: its contract again, on the stored rows, and its place in the log; of a record one note."""
+    found: list[Expectation] = [_not_null(name) for name in ENVELOPE]
+    found += [_unique(PLACE)] if contract.noted else _of_sent(contract)
     found += [
-        gxe.ExpectColumnValuesToBeUnique(column="identity", severity="critical", notes="No event is two facts (I1)."),
         gxe.ExpectColumnValuesToBeBetween(column="lsn", min_value=1, max_value=cut, severity="critical"),
-        gxe.ExpectColumnValuesToBeInSet(column="topic", value_set=[contract.topic], severity="critical"),
         gxe.ExpectColumnValuesToBeInSet(column="event_type", value_set=[contract.event_type], severity="critical"),
         gxe.ExpectColumnValuesToBeBetween(
             column="occurred_at", max_value=now + timedelta(days=1), severity="warning", notes="A clock runs ahead."
@@ -78,6 +78,12 @@ def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     columns = (*ENVELOPE, "identity", *(field.name for field in contract.fields))
     table = tables.facts(contract.event_type)
     return Suite(table, columns, (*found, *own_expectations(table)))
+
+
+def _of_sent(contract: Contract) -> Iterator[Expectation]:
+    yield _not_null("identity")
+    yield gxe.ExpectColumnValuesToBeUnique(column="identity", severity="critical", notes="No event is two facts (I1).")
+    yield gxe.ExpectColumnValuesToBeInSet(column="topic", value_set=[contract.topic], severity="critical")
 
 
 def _of_field(field: Field, contract: Contract) -> Iterator[Expectation]:

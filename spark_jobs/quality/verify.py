@@ -67,7 +67,8 @@ class Scene:
         if not self.cut:
             raise Absent("nothing is built yet")
         found = {"duplicate": tables.DUPLICATES, "quarantined record": tables.QUARANTINE}
-        found |= {f"fact of {one}": tables.facts(one) for one in contracts.load().event_types}
+        known = [one.event_type for one in contracts.load() if not one.noted]
+        found |= {f"fact of {one}": tables.facts(one) for one in known}
         for table in found.values():
             self.con.register(_relation(table), warehouse.dataset(table))
         return {what: _relation(table) for what, table in found.items()}

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, contracts, sequences, tables, warehouse
+from spark_jobs import aggregates, contracts, notes, sequences, tables, warehouse
 from spark_jobs.decode import decode
-from spark_jobs.dedupe import without
 from spark_jobs.dialect import Dialect, since_epoch
 from spark_jobs.serving.merged import Merged
 from spark_jobs.view import AggregateView, SequenceView, View
@@ -90,9 +89,9 @@ def _decoded(merged: Merged, view: View, lsns: Sequence[int]) -> Iterator[tuple[
     verdicts = warehouse.dataset(tables.SPEED_PARTIALS).to_table(["lsn", "control"], filter=of).flatten()
     names = {"control.topic": "topic", "control.partition": "partition", "control.offset": "offset", "lsn": "lsn"}
     losers = pa.table({new: verdicts[old] for old, new in names.items()})
-    for event_type, facts in decode(records, contracts.load()).facts.items():
+    for event_type, facts in notes.settled(decode(records, contracts.load()).facts, losers).items():
         if event_type in view.event_types:
-            merged.con.register(f"decoded_{event_type}", without(facts, losers))
+            merged.con.register(f"decoded_{event_type}", facts)
             yield event_type, f"decoded_{event_type}"
 
 

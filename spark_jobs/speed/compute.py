@@ -1,6 +1,7 @@
 """The pass: decoded facts to the rows of speed.partials, for all views at once.
 
-facts - duplicates -> partials per view -> rows of speed.partials, not yet written; and the control rows beside them.
+facts - duplicates + their notes -> partials per view -> rows of speed.partials, not yet written; and the control rows
+beside them.
 Used for a micro-batch and for catch-up alike: rows carry their own lsn. Pure.
 """
 
@@ -12,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs import tables
-from spark_jobs.dedupe import Window, first_of_each, packed, without
+from spark_jobs import notes, tables
+from spark_jobs.dedupe import Window, first_of_each, packed
 from spark_jobs.partials import Pass, compute
 from spark_jobs.view import View
 
@@ -36,8 +37,9 @@ def partials_schema(views: Sequence[View]) -> pa.Schema:
 
 
 def ids_of(facts: Mapping[str, pa.Table]) -> pa.Table:
-    """Identity, event type and coordinates of all facts."""
-    return pa.concat_tables([IDS.empty_table(), *(rows.select(IDS.names).cast(IDS) for rows in facts.values())])
+    """Identity, event type and coordinates of all facts; notes have no identity."""
+    counted = notes.countable(facts).values()
+    return pa.concat_tables([IDS.empty_table(), *(rows.select(IDS.names).cast(IDS) for rows in counted)])
 
 
 def judge(ids: pa.Table, window: Window) -> Verdict:
@@ -50,9 +52,8 @@ def judge(ids: pa.Table, window: Window) -> Verdict:
 def views_over(
     facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
 ) -> Pass:
-    """The partials of the facts that are no `duplicates` (their coordinates). `given`: see given.py."""
-    kept = {event_type: without(rows, duplicates) for event_type, rows in facts.items()}
-    return compute({**kept, **given}, views)
+    """The partials of the facts that are no `duplicates` (their coordinates), and of the notes. `given`: see given.py."""
+    return compute({**notes.settled(facts, duplicates), **given}, views)
 
 
 def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -63,7 +63,7 @@ class ScratchWriter:
 
 def ids(files: Iterable[Written]) -> pa.Table:
     """Identity, event type and coordinates of all facts (columns of IDS)."""
-    found = [ids_of({"": rows}) for one in files for rows in _streams(one.address)]
+    found = [ids_of({_type(rows): rows}) for one in files for rows in _streams(one.address)]
     return pa.concat_tables([IDS.empty_table(), *found])
 
 
@@ -72,13 +72,18 @@ def portions(address: str) -> Iterator[dict[str, pa.Table]]:
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     size = 0
     for rows in _streams(address):
-        parts[rows["event_type"][0].as_py()].append(rows)
+        parts[_type(rows)].append(rows)
         size += rows.nbytes
         if size > PORTION:
             yield _joined(parts)
             parts, size = defaultdict(list), 0
     if parts:
         yield _joined(parts)
+
+
+def _type(rows: pa.Table) -> str:
+    """The event type of a stream; none is empty."""
+    return str(rows["event_type"][0])
 
 
 def _joined(parts: Mapping[str, list[pa.Table]]) -> dict[str, pa.Table]:
