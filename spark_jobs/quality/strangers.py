@@ -1,6 +1,6 @@
 """What a record is, said a second time: for the oracle, where no producer wrote down what the record was meant to be.
 
-record -> json, jsonschema, datetime -> the event's fields, or None: no schema accepts it
+record -> strange_json, jsonschema, datetime -> the event's fields, or NoEvent: no schema accepts it, and why
 
 Shares the schema files with the pipeline, and no code: slow, plain, one record at a time.
 """
@@ -17,14 +17,21 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from spark_jobs.contracts import FOLDER
+from spark_jobs.quality.strange_json import FAR, NoEvent, parsed
+from spark_jobs.quality.strange_places import unpacked
 
-MOST_NESTED = 100
 FIRST_YEAR, LAST_YEAR = 1970, 2261
-NOWHERE = object()
-
-
-class NoEvent(ValueError):
-    """No schema accepts the record."""
+BEYOND_64_BITS = 2**63
+BROKEN = {
+    "type": "wrong_type",
+    "enum": "not_in_enum",
+    "minimum": "out_of_range",
+    "maximum": "out_of_range",
+    "minLength": "bad_length",
+    "maxLength": "bad_length",
+    "pattern": "bad_pattern",
+}
+"""Keyword of a schema -> the reason code of a value that breaks it."""
 
 
 @cache
@@ -39,10 +46,12 @@ def schemas() -> dict[str, dict[int, dict[str, Any]]]:
 
 @cache
 def topics() -> dict[str, list[str]]:
-    """Topic -> its event types."""
+    """Topic -> its event types; those that the platform notes itself have none."""
     found: dict[str, list[str]] = {}
     for event_type, versions in sorted(schemas().items()):
-        found.setdefault(versions[max(versions)]["x-tidemark"]["topic"], []).append(event_type)
+        about = versions[max(versions)]["x-tidemark"]
+        if not about.get("noted"):
+            found.setdefault(about["topic"], []).append(event_type)
     return found
 
 
@@ -54,26 +63,53 @@ def properties(event_type: str) -> dict[str, dict[str, Any]]:
 
 
 def read(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The event of one record as of `judged`, or None."""
+    try:
+        return judged(record)
+    except NoEvent:
+        return None
+
+
+def judged(record: Mapping[str, Any]) -> dict[str, Any]:
     """The event of one record (topic, key, value, timestamp; headers where known): its fields, instants as datetime.
 
-    `deleted` is always there; a tombstone has the key's field alone. None: the record is no event.
+    `deleted` is always there; a tombstone has the key's field alone. Raises NoEvent.
     """
+    topic, value = record["topic"], record["value"]
+    if topic not in topics():
+        raise NoEvent("unknown_topic")
+    if value is None:
+        return _tombstone(record, topics()[topic][0])
+    event = parsed(value)
+    event_type = _claimed(event, topic)
     try:
-        event_type = topics()[record["topic"]][0]
-        if record["value"] is None:
-            return _tombstone(record, event_type)
-        event = _parsed(record["value"])
-        return _event(event, record["topic"], _version(record.get("headers")))
-    except (NoEvent, LookupError, ValueError, RecursionError, OverflowError):
-        return None
+        return _event(event, event_type, _version(event_type, record.get("headers")))
+    except NoEvent as refused:
+        raise NoEvent(refused.reason, event_type) from None
 
 
-def _version(headers: list[dict[str, Any]] | None) -> int | None:
+def _claimed(event: dict[str, Any], topic: str) -> str:
+    """The event type; nested records do not say it."""
+    if is_nested(topics()[topic][0]):
+        return topics()[topic][0]
+    if "event_type" not in event:
+        raise NoEvent("missing_field")
+    event_type = event["event_type"]
+    if not isinstance(event_type, str):
+        raise NoEvent("null_field" if event_type is None else "wrong_type")
+    if event_type not in schemas():
+        raise NoEvent("unknown_event_type")
+    if event_type not in topics()[topic]:
+        raise NoEvent("wrong_topic", event_type)
+    return event_type
+
+
+def _version(event_type: str, headers: list[dict[str, Any]] | None) -> int:
     named = [header["value"] for header in headers or () if header["key"] == "schema_version"]
     if not named:
-        return None
-    if not re.fullmatch(rb"[0-9]{1,9}", named[-1] or b""):
-        raise NoEvent("the version is no number")
+        return max(schemas()[event_type])
+    if not re.fullmatch(rb"[0-9]{1,9}", named[-1] or b"") or int(named[-1]) not in schemas()[event_type]:
+        raise NoEvent("unknown_version")
     return int(named[-1])
 
 
@@ -81,41 +117,36 @@ def _tombstone(record: Mapping[str, Any], event_type: str) -> dict[str, Any]:
     versions = schemas()[event_type]
     about = versions[max(versions)]["x-tidemark"]
     if not about["compacted"]:
-        raise NoEvent("no value")
+        raise NoEvent("null_value")
     field = properties(event_type)[about["key"]]
-    if is_nested(event_type):
-        value = _parsed(record["key"] or b"")[about["key"]]
-    else:
-        key = (record["key"] or b"").decode("utf-8")
-        value = key if field["type"] == "string" else json.loads(key)
+    try:
+        if is_nested(event_type):
+            value = parsed(record["key"] or b"").get(about["key"])
+        else:
+            key = (record["key"] or b"").decode("utf-8")
+            value = key if field["type"] == "string" else json.loads(key)
+    except ValueError:
+        raise NoEvent("bad_key", event_type) from None
     if not Draft202012Validator(_exact(field)).is_valid(value):
-        raise NoEvent("no such key")
+        raise NoEvent("bad_key", event_type)
+    if not FIRST_YEAR <= record["timestamp"].year <= LAST_YEAR:
+        raise NoEvent("time_out_of_range", event_type)
     return {"event_type": event_type, "occurred_at": record["timestamp"], "deleted": True, about["key"]: value}
 
 
-def _parsed(value: bytes) -> dict[str, Any]:
-    text = value.decode("utf-8")
-    event = json.loads(
-        text, object_pairs_hook=_distinct, parse_constant=_no_number, parse_float=_number, parse_int=_number
-    )
-    json.dumps(event, ensure_ascii=False, default=str).encode("utf-8")  # half a character fails here
-    if not isinstance(event, dict) or _nested(event) > MOST_NESTED:
-        raise NoEvent("no flat object")
-    return event
-
-
-def _event(event: dict[str, Any], topic: str, version: int | None) -> dict[str, Any]:
-    nested = [one for one in topics()[topic] if is_nested(one)]
-    event_type = nested[0] if nested else event["event_type"]
-    if not isinstance(event_type, str) or event_type not in topics()[topic]:
-        raise NoEvent("another topic's event")
-    versions = schemas()[event_type]
-    schema = versions[max(versions) if version is None else version]
-    if nested:
-        event = _unpacked(event, event_type, schema["properties"])
-    if not _validator(event_type, max(versions) if version is None else version).is_valid(event):
-        raise NoEvent("not what the schema wants")
-    known = {name: _value(event[name], field) for name, field in schema["properties"].items() if name in event}
+def _event(event: dict[str, Any], event_type: str, version: int) -> dict[str, Any]:
+    fields = schemas()[event_type][version]["properties"]
+    if is_nested(event_type):
+        event = unpacked(event, event_type, fields)
+    event = {name: _whole(value, fields.get(name, {})) for name, value in event.items()}
+    for name, rules in _validators(event_type, version).items():
+        if name not in event:
+            if name in schemas()[event_type][version]["required"]:
+                raise NoEvent("missing_field")
+        elif error := next(rules.iter_errors(event[name]), None):
+            raise NoEvent(_broken(str(error.validator), event[name], fields[name]))
+    read_first = ["occurred_at", *fields]
+    known = {name: _value(event[name], fields[name]) for name in dict.fromkeys(read_first) if name in event}
     return {"deleted": False, **{name: value for name, value in known.items() if value is not None}}
 
 
@@ -124,80 +155,55 @@ def is_nested(event_type: str) -> bool:
     return any("x-from" in field for field in properties(event_type).values())
 
 
-def _unpacked(event: dict[str, Any], event_type: str, fields: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The fields of a nested record by name; those that are not there are left out."""
-    found = {}
-    for name, field in fields.items():
-        place = field.get("x-from", name)
-        value: Any
-        if isinstance(place, list):
-            parts = [_first(event, one) for one in place]
-            value = NOWHERE if None in parts or NOWHERE in parts else "/".join(str(part) for part in parts)
-        elif "=" in place:
-            path, text = place.split("=")
-            value = _first(event, path) == text
-        else:
-            value = _first(event, place)
-        if "format" in field and type(value) is int:
-            value = datetime.fromtimestamp(value // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value % 1000:03}Z"
-        found[name] = value
-    there = {name: value for name, value in found.items() if value is not NOWHERE}
-    return {**there, "event_type": event_type}
+def _whole(value: Any, field: dict[str, Any]) -> Any:
+    """Of an integer field a number far beyond 64 bits is just that, fraction or not."""
+    is_beyond = isinstance(value, Decimal) and value.adjusted() >= FAR and "integer" in field.get("type", ())
+    return (-1 if value < 0 else 1) * 10**FAR if is_beyond else value
 
 
-def _first(event: dict[str, Any], places: str) -> Any:
-    """What stands at the first place that has something; else null if one has that, else NOWHERE."""
-    values = [_at(event, place.split(".")) for place in places.split("|")]
-    something = [value for value in values if value is not None and value is not NOWHERE]
-    return something[0] if something else None if None in values else NOWHERE
-
-
-def _at(value: Any, steps: list[str]) -> Any:
-    if not steps or value is None:
-        return value
-    if not isinstance(value, dict):
-        raise NoEvent(f"{steps[0]} in something that is no object")
-    return _at(value[steps[0]], steps[1:]) if steps[0] in value else NOWHERE
+def _broken(keyword: str, value: Any, field: dict[str, Any]) -> str:
+    if keyword == "type" and value is None:
+        return "null_field"
+    return "bad_timestamp" if keyword == "pattern" and "format" in field else BROKEN[keyword]
 
 
 def _value(value: Any, field: dict[str, Any]) -> Any:
-    if value is None or "format" not in field:
-        number = float(value) if isinstance(value, Decimal) else value
-        if isinstance(number, float) and not math.isfinite(number):
-            raise NoEvent("beyond every double")
-        return number
-    at = datetime.strptime(value, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
-    if not FIRST_YEAR <= at.year <= LAST_YEAR:
-        raise NoEvent("no time that is kept")
-    return at
+    if value is None:
+        return None
+    if "format" in field:
+        return _instant(value)
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        if "integer" in field["type"]:
+            if not -BEYOND_64_BITS <= value < BEYOND_64_BITS:
+                raise NoEvent("number_too_large")
+            return int(value)
+        if not math.isfinite(_double(value)):
+            raise NoEvent("number_too_large")
+        return _double(value)
+    return value
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise NoEvent("a key twice")
-    return dict(pairs)
+def _double(value: int | Decimal) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
-def _no_number(text: str) -> Any:
-    raise NoEvent(text)
-
-
-def _number(text: str) -> int | Decimal:
-    """1.0 and 1e2 are integers; nothing is rounded. Numbers beyond every field's range stay as they are."""
-    number = Decimal(text)
-    return int(number) if number.adjusted() < 20 and number == number.to_integral_value() else number
-
-
-def _nested(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_nested, inner), default=0) if isinstance(value, dict | list) else 0
+def _instant(text: str) -> datetime:
+    if not FIRST_YEAR <= int(text[:4]) <= LAST_YEAR:
+        raise NoEvent("time_out_of_range")
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    except ValueError:
+        raise NoEvent("impossible_time") from None
 
 
 @cache
-def _validator(event_type: str, version: int) -> Draft202012Validator:
-    schema = schemas()[event_type][version]
-    fields = {name: _exact(field) for name, field in schema["properties"].items()}
-    return Draft202012Validator({**schema, "properties": fields})
+def _validators(event_type: str, version: int) -> dict[str, Draft202012Validator]:
+    """By field, in the schema's order."""
+    fields = schemas()[event_type][version]["properties"]
+    return {name: Draft202012Validator(_exact(field)) for name, field in fields.items()}
 
 
 def _exact(field: dict[str, Any]) -> dict[str, Any]:

@@ -13,24 +13,34 @@ from spark_jobs.feed import generate
 from spark_jobs.feed.block import facts
 from spark_jobs.quality import strangers
 
-EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in contracts.load() for e in c.examples]
-BROKEN = [(c.topic, json.dumps(bad).encode()) for c in contracts.load() for bad, _, _ in c.examples_bad]
+EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in contracts.load() if not c.noted for e in c.examples]
+BROKEN = [
+    (c.topic, json.dumps(bad).encode(), (why, c.event_type)) for c in contracts.load() for bad, why, _ in c.examples_bad
+]
 START = 1_740_830_400_000
 
 
-def accepted(records: pa.Table) -> list[bool]:
-    """What decode says, in the order of the records."""
-    decoded = decode.decode(records.select(tables.RECORD.names), contracts.load())
-    kept = {
-        (row["topic"], row["partition"], row["offset"])
-        for rows in decoded.facts.values()
-        for row in rows.select(["topic", "partition", "offset"]).to_pylist()
-    }
-    return [(r["topic"], r["partition"], r["offset"]) in kept for r in records.to_pylist()]
+ACCEPTED = ("fact", None)
+Verdict = tuple[str, str | None]
 
 
-def read(records: pa.Table) -> list[bool]:
-    return [strangers.read(record) is not None for record in records.to_pylist()]
+def accepted(records: pa.Table) -> list[Verdict]:
+    """What decode says, in the order of the records: a fact, or why not and the event type where it is known."""
+    rejects = decode.decode(records.select(tables.RECORD.names), contracts.load()).rejects.to_pylist()
+    why = {(one["topic"], one["partition"], one["offset"]): (one["reason"], one["event_type"]) for one in rejects}
+    return [why.get((r["topic"], r["partition"], r["offset"]), ACCEPTED) for r in records.to_pylist()]
+
+
+def read(records: pa.Table) -> list[Verdict]:
+    return [verdict(record) for record in records.to_pylist()]
+
+
+def verdict(record: dict) -> Verdict:
+    try:
+        strangers.judged(record)
+    except strangers.NoEvent as refused:
+        return refused.reason, refused.event_type
+    return ACCEPTED
 
 
 def one(topic: str, value: bytes | None, key: bytes | None = b"k", headers: list[dict] | None = None) -> pa.Table:
@@ -44,9 +54,10 @@ def test_good_examples_are_read(topic, value):
     assert event and event["event_type"] in contracts.load().by_topic(topic) and event["deleted"] is False
 
 
-@pytest.mark.parametrize(("topic", "value"), BROKEN)
-def test_bad_examples_are_refused(topic, value):
-    assert strangers.read({"topic": topic, "key": None, "value": value, "timestamp": None}) is None
+@pytest.mark.parametrize(("topic", "value", "why"), BROKEN)
+def test_bad_examples_are_refused(topic, value, why):
+    record = {"topic": topic, "key": None, "value": value, "timestamp": None}
+    assert strangers.read(record) is None and verdict(record) == why
 
 
 def test_it_agrees_with_decode_about_everything_that_the_town_breaks():
@@ -106,4 +117,5 @@ def test_nesting_up_to_a_hundred_is_read():
     for depth, is_read in ((98, True), (99, True), (100, False), (5_000, False), (100_000, False)):
         topic, value = EXAMPLES[0]
         records = one(topic, value[:-1] + b',"note":' + b"[" * depth + b"]" * depth + b"}")
-        assert (depth, read(records), accepted(records)) == (depth, [is_read], [is_read])
+        expected = [ACCEPTED if is_read else ("too_deep", None)]
+        assert (depth, read(records), accepted(records)) == (depth, expected, expected)
