@@ -17,18 +17,23 @@ from spark_jobs.testing import Batches
 
 START = datetime(2026, 1, 5, 23, tzinfo=UTC)  # an hour before a day ends
 STEPS = 12
+DELAYS = (0, -1, *(edge + more for edge in (60_000, 3_600_000, 86_400_000) for more in (0, 1)))  # milliseconds
 Event = Mapping[str, Mapping[str, Any]]
 Place = tuple[str, str]  # event type and field
 
 
 @dataclass(frozen=True)
 class Source:
-    """What events are made of. used: fields that vary; values: field -> what it may be; step: between times."""
+    """What events are made of. used: fields that vary; values: field -> what it may be; step: between times.
+
+    with_arrival: Kafka takes records of them earlier or later, and some are rejected.
+    """
 
     types: Sequence[Contract]
     used: frozenset[str]
     values: Mapping[str, Sequence[Any]]
     step: timedelta
+    with_arrival: bool = False
 
 
 @st.composite
@@ -101,7 +106,15 @@ def _event(
     else:
         fields |= {name: draw(values) for (of, name), values in pools.items() if of == contract.event_type}
         fields["event_id"] = f"{number:08x}-0000-4000-8000-000000000000"
+        fields |= _arrival(draw, contract, datetime.fromisoformat(at)) if source.with_arrival else {}
     return {contract.event_type: fields}
+
+
+def _arrival(draw: st.DrawFn, contract: Contract, at: datetime) -> Mapping[str, str]:
+    """When Kafka took the record, at the edges of being late; and now and then why it is no fact."""
+    arrival = {"timestamp": _instant(at + timedelta(milliseconds=draw(st.sampled_from(DELAYS))))}
+    reasons = ["not_json", *(reason for _, reason, _ in contract.examples_bad)]
+    return arrival | ({"rejected": draw(st.sampled_from(reasons))} if draw(st.integers(0, 3)) == 3 else {})
 
 
 def _instant(at: datetime) -> str:

@@ -41,6 +41,24 @@ class Reason(StrEnum):
     NUMBER_TOO_LARGE = "number_too_large"  # beyond a 64-bit integer, or beyond the largest double
 
 
+UNTYPED = frozenset(
+    {
+        Reason.UNKNOWN_TOPIC,
+        Reason.NULL_VALUE,
+        Reason.EMPTY_VALUE,
+        Reason.NOT_UTF8,
+        Reason.TOO_DEEP,
+        Reason.NOT_JSON,
+        Reason.NOT_FINITE,
+        Reason.DUPLICATE_KEY,
+        Reason.LONE_SURROGATE,
+        Reason.NOT_AN_OBJECT,
+        Reason.UNKNOWN_EVENT_TYPE,
+    }
+)
+"""Found before it is known which event type the record claims to be."""
+
+
 class Rejected(Exception):
     """The verdict on one record; `detail` is safe to print and short."""
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from spark_jobs.quality import oracle_buses, oracle_loops
+from spark_jobs.quality import oracle_buses, oracle_loops, oracle_notes
 from spark_jobs.quality.oracle_events import Events, Partition
 from spark_jobs.quality.oracle_sql import EVENT_TYPES, NAMES, RATES, SETTINGS, STOCK, clicks, rates
 
@@ -183,6 +183,7 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
     "departures_with_weather": oracle_loops.departures_with_weather,
     "order_state": oracle_loops.order_state,
     "bus_speed": oracle_buses.bus_speed,
+    "late_and_rejected": oracle_notes.late_and_rejected,
 }
 """View -> its answer: SQL over the events' relations, or a program."""
 

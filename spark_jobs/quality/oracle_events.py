@@ -6,7 +6,8 @@ Shares no code with decode, dedupe or the views. Inside, instants are timestamps
 extension for zones.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 
 import duckdb
 import pyarrow as pa
@@ -14,26 +15,30 @@ import pyarrow.compute
 import pyarrow.json
 
 from spark_jobs.quality import strangers
+from spark_jobs.quality.strange_json import NoEvent
 
 Partition = tuple[str, int]
 
 INSTANT = pa.timestamp("us", tz="UTC")
 INSIDE = pa.timestamp("us")
 COORDINATES = [("lsn", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+CARRIED = [*COORDINATES, ("timestamp", INSTANT)]  # columns that an event takes over from its record
 KINDS = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 LINES = 200_000  # records that are read at a time
 
-FIRST = """
-    CREATE TEMP TABLE {0} AS SELECT * FROM all_{0}
-    QUALIFY event_id IS NULL OR 1 = row_number() OVER (PARTITION BY event_id ORDER BY lsn, topic, partition, "offset")
+NUMBERED = """
+    CREATE TEMP TABLE every_{0} AS SELECT *, CASE WHEN event_id IS NULL THEN 1
+        ELSE row_number() OVER (PARTITION BY event_id ORDER BY lsn, topic, partition, "offset") END AS nth FROM all_{0}
 """
+FIRST = "CREATE TEMP VIEW {0} AS SELECT * EXCLUDE (nth) FROM every_{0} WHERE nth = 1"
 
 
 class Events:
-    """A DuckDB connection in which each event type that was asked for is a table of its first events.
+    """A DuckDB connection in which each event type that was asked for is a view of its first events.
 
+    `every_<type>` has the repeated ones as well, as the `nth` of their event id.
     records: a table, or a glob of Parquet files, with topic, partition, offset, timestamp, key, value; and, where
-    known, lsn (else 0), headers, and outcome as in the producer ledger (null: nobody wrote down what it is).
+    known, lsn (else 0), headers, and outcome and reason as in the producer ledger (null: nobody wrote down what it is).
     upto: per (topic, partition) the first offset that no longer counts; others do not count; None: everything counts.
     """
 
@@ -51,6 +56,7 @@ class Events:
         for event_type in event_types:
             if event_type not in self._ready:
                 self._con.register(f"all_{event_type}", self._all(event_type))
+                self._con.execute(NUMBERED.format(event_type))
                 self._con.execute(FIRST.format(event_type))
                 self._con.unregister(f"all_{event_type}")
                 self._ready.add(event_type)
@@ -58,10 +64,22 @@ class Events:
         kinds = [(f.name, INSTANT if f.type == INSIDE else f.type) for f in answer.schema]
         return answer.cast(pa.schema(kinds))
 
+    def refused(self) -> Iterator[tuple[str | None, datetime, str]]:
+        """Event type where it is known, Kafka's timestamp and reason of each record that is no event.
+
+        The reason of a listed record is its producer's word, its event type never is.
+        """
+        found = self._con.sql("SELECT * FROM counted WHERE outcome = 'rejected' OR outcome IS NULL")
+        for record in (one for batch in found.to_arrow_reader(LINES) for one in batch.to_pylist()):
+            try:
+                strangers.judged(record)
+            except NoEvent as refused:
+                yield refused.event_type, record["timestamp"], record["reason"] or refused.reason
+
     def _count(self, upto: Mapping[Partition, int] | None) -> None:
         """Makes the relation `counted`: the records up to the bounds, with every column that is used."""
         names = {row[0] for row in self._con.execute("DESCRIBE given").fetchall()}
-        lacking = {"lsn": "0", "headers": "NULL", "outcome": "NULL::VARCHAR"}
+        lacking = {"lsn": "0", "headers": "NULL", "outcome": "NULL::VARCHAR", "reason": "NULL::VARCHAR"}
         columns = "".join(f", {value} AS {name}" for name, value in lacking.items() if name not in names)
         rows = [{"t": topic, "p": partition, "until": until} for (topic, partition), until in (upto or {}).items()]
         kinds = pa.schema([("t", pa.string()), ("p", pa.int32()), ("until", pa.int64())])
@@ -97,7 +115,7 @@ def _fields(event_type: str) -> dict[str, pa.DataType]:
 
 def _schema(event_type: str) -> pa.Schema:
     kinds = [(name, INSIDE if kind == INSTANT else kind) for name, kind in _fields(event_type).items()]
-    return pa.schema([*COORDINATES, *kinds])
+    return pa.schema([*[(n, INSIDE if kind == INSTANT else kind) for n, kind in CARRIED], *kinds])
 
 
 def _listed(records: pa.Table, event_type: str) -> pa.Table:
@@ -105,7 +123,7 @@ def _listed(records: pa.Table, event_type: str) -> pa.Table:
     kinds = _fields(event_type)
     written = pa.schema([(name, pa.string() if kind == INSTANT else kind) for name, kind in kinds.items()])
     read = _json(records["value"].to_pylist(), written, event_type)
-    columns = [*(records[name] for name, _ in COORDINATES), *(read[name].cast(kind) for name, kind in kinds.items())]
+    columns = [*(records[name] for name, _ in CARRIED), *(read[name].cast(kind) for name, kind in kinds.items())]
     schema = _schema(event_type)
     events = pa.table([column.cast(f.type) for column, f in zip(columns, schema, strict=True)], schema=schema)
     return events.filter(pa.compute.equal(events["event_type"], event_type))
@@ -132,6 +150,6 @@ def _strange(records: pa.Table, event_type: str) -> pa.Table:
     for record in records.to_pylist():
         event = strangers.read(record)
         if event is not None and event["event_type"] == event_type:
-            events.append({**{name: record[name] for name, _ in COORDINATES}, **event})
-    kinds = pa.schema([*COORDINATES, *_fields(event_type).items()])
+            events.append({**{name: record[name] for name, _ in CARRIED}, **event})
+    kinds = pa.schema([*CARRIED, *_fields(event_type).items()])
     return pa.Table.from_pylist(events, kinds).cast(_schema(event_type))

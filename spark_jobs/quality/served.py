@@ -218,12 +218,12 @@ def records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
     with warehouse.connect({"log": log}) as con:
         landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
         if not ledger:
-            con.execute(f"COPY (SELECT *, NULL::VARCHAR AS outcome FROM ({landed})) TO {warehouse.literal(str(to))}")
+            con.execute(f"COPY ({landed}) TO {warehouse.literal(str(to))}")
             return
         con.execute(
             f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
-            f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome FROM ({landed}) l "
-            f"LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
+            f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
+            f"FROM ({landed}) l LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
             f'AND l.partition = s.partition AND l."offset" = s."offset") TO {warehouse.literal(str(to))}'
         )
 

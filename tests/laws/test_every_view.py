@@ -21,7 +21,7 @@ from spark_jobs.parts import Part
 from spark_jobs.quality.oracle import Oracle
 from spark_jobs.view import Aggregate, SequenceView
 
-AT = 1_700_000_000_000_000
+OF_THE_RECORD = ("timestamp", "rejected")
 VALUES: Mapping[str, Mapping[str, list[Any]]] = {
     "payments_flagged": {"amount_cents": [500, 501, 49_999, 50_000], "country": ["CH", "BR"], "card_id": ["c"]},
     "order_state": {"order_id": ["o"]},
@@ -45,14 +45,13 @@ def records(batches: testing.Batches) -> pa.Table:
             place = {"lsn": lsn, "topic": contract.topic, "partition": 0, "offset": offset}
             base = {**contract.flat(contract.examples[0]), "event_type": event_type, **fields}
             is_tombstone = fields.get("deleted") is True
-            at = datetime.fromisoformat(fields["occurred_at"])
+            at = datetime.fromisoformat(fields.get("timestamp", fields["occurred_at"]))
             if contract.nested and not is_tombstone:
                 base |= nested(contract, base)
-            there = {name: one for name, one in base.items() if one is not None}
-            value = None if is_tombstone else json.dumps(there).encode()
-            stamp = int(at.timestamp() * 1_000_000) if is_tombstone else AT
+            there = {name: one for name, one in base.items() if one is not None and name not in OF_THE_RECORD}
+            value = None if is_tombstone else _broken(contract, fields.get("rejected")) or json.dumps(there).encode()
             key = base[contract.key] if not contract.nested else json.dumps({contract.key: base[contract.key]})
-            rows.append({**place, "timestamp": stamp, "key": str(key).encode(), "value": value})
+            rows.append({**place, "timestamp": at, "key": str(key).encode(), "value": value})
     return pa.Table.from_pylist(rows, tables.RECORD)
 
 
@@ -69,6 +68,12 @@ def nested(contract: contracts.Contract, flat: Mapping[str, Any]) -> dict[str, A
             inside[last] = flat[name]
     made["source"]["lsn"] = int(flat["event_id"][:8], 16)
     return made
+
+
+def _broken(contract: contracts.Contract, reason: str | None) -> bytes | None:
+    """Bytes that are rejected for this reason."""
+    ways = {why: json.dumps(bad).encode() for bad, why, _ in contract.examples_bad} | {"not_json": b"{"}
+    return ways[reason] if reason else None
 
 
 def oracle_of(view: Served) -> laws.Oracle:

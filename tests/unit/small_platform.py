@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
-from spark_jobs import contracts, registry, tables, warehouse
+from spark_jobs import contracts, notes, registry, tables, warehouse
 from spark_jobs.decode import decode
 from spark_jobs.dedupe import first_of_each
 from spark_jobs.over import stored_of
@@ -82,14 +82,16 @@ class Platform:
         return {**place, "timestamp": START, "key": key, "value": value, "headers": None}
 
     def _partials(self, records: pa.Table) -> None:
-        facts, lost = {}, []
+        decoded = decode(records, self.contracts).facts
+        lost: list[dict[str, Any]] = []
         seen: set[bytes] = set()
-        for event_type, found in decode(records, self.contracts).facts.items():
+        for found in notes.countable(decoded).values():
             known = pa.array([one in set().union(*self.recent) for one in found["identity"].to_pylist()], pa.bool_())
-            facts[event_type], repeated = first_of_each(found.filter(pc.invert(known)))
+            kept, repeated = first_of_each(found.filter(pc.invert(known)))
             lost += found.filter(known).to_pylist() + repeated.to_pylist()
-            seen |= set(facts[event_type]["identity"].to_pylist())
+            seen |= set(kept["identity"].to_pylist())
         self.recent = [*self.recent, seen][-WINDOW_LSNS:]
+        facts = notes.settled(decoded, pa.Table.from_pylist(lost, pa.schema(tables.COORDINATES)))
         made = compute(facts, list(self.views)).partials
         rows = [
             {"view": column, "lsn": row.pop("lsn"), "span": 1, column: row}
@@ -118,7 +120,7 @@ class Platform:
             rows = con.sql(f"SELECT *, CAST(occurred_at AS DATE) AS day FROM facts_{contract.event_type}")
             _overwrite(tables.facts(contract.event_type), rows.to_arrow_table())
         _overwrite(tables.QUARANTINE, con.sql("SELECT *, 'quarantined' AS state FROM rejects").to_arrow_table())
-        _overwrite(tables.DUPLICATES, con.sql("SELECT * FROM duplicates").to_arrow_table())
+        _overwrite(tables.DUPLICATES, con.sql("SELECT * EXCLUDE (timestamp) FROM duplicates").to_arrow_table())
         return {view.id: self._built(con, view, horizon) for view in self.views}
 
     def _built(self, con: Any, view: View, horizon: dt.datetime | None) -> Source:

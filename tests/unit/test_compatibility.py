@@ -72,7 +72,7 @@ def test_every_older_version_counts(tmp_path) -> None:
         contracts.load(tmp_path)
 
 
-OLD = [one for versions in contracts.load().versions.values() for one in versions]
+OLD = [one for versions in contracts.load().versions.values() for one in versions if not one.noted]
 
 
 @pytest.mark.parametrize("contract", OLD, ids=lambda one: f"{one.event_type}.v{one.version}")

@@ -29,7 +29,7 @@ def test_a_contract_says_its_fields_and_the_schema_of_its_facts():
     assert (fields["carrier"].required, fields["tailnum"].required) == (True, False)
 
 
-@pytest.mark.parametrize("contract", contracts.load(), ids=lambda c: c.event_type)
+@pytest.mark.parametrize("contract", [one for one in contracts.load() if not one.noted], ids=lambda c: c.event_type)
 def test_its_good_examples_are_facts_and_each_bad_one_breaks_its_rule(contract):
     good, bad = contract.examples, contract.examples_bad
     decoded = decode(records(contract.topic, [*good, *(value for value, _, _ in bad)]), contracts.load())

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from landed import LANDED, landed, unlisted
 
-from spark_jobs import contracts, decode, dedupe, registry, tables, testing
+from spark_jobs import contracts, decode, dedupe, notes, registry, tables, testing
 from spark_jobs.feed import generate, nycflights
 from spark_jobs.feed.block import Block, facts
 from spark_jobs.feed.ledger import table_of
@@ -25,6 +25,7 @@ TOWN = generate.Plan(7, START, 0.05, late_share=0.1, duplicate_share=0.1, out_of
 NOW = datetime(2025, 3, 1, 15, 7, 7, tzinfo=UTC)
 ROUGH = 1e-9
 LSNS = 9
+PLACE = [name for name, _ in tables.COORDINATES]
 
 
 @cache
@@ -64,7 +65,8 @@ def answer(table: pa.Table) -> list[dict]:
 def facts_of(records: Callable[[], pa.Table]) -> testing.Facts:
     """What counts of the records, by the platform's own code."""
     decoded = decode.decode(records().select(tables.RECORD.names), contracts.load())
-    return {name: dedupe.first_of_each(rows)[0] for name, rows in decoded.facts.items()}
+    lost = [dedupe.first_of_each(rows)[1].select(PLACE) for rows in notes.countable(decoded.facts).values()]
+    return notes.settled(decoded.facts, pa.concat_tables(lost))
 
 
 def views_answer(view: str, facts: testing.Facts, cut: int) -> list[dict]:

@@ -12,6 +12,7 @@ from spark_jobs import contracts, decode, tables
 from spark_jobs.feed import generate
 from spark_jobs.feed.block import facts
 from spark_jobs.quality import strangers
+from spark_jobs.quality.strange_json import NoEvent
 
 EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in contracts.load() if not c.noted for e in c.examples]
 BROKEN = [
@@ -38,7 +39,7 @@ def read(records: pa.Table) -> list[Verdict]:
 def verdict(record: dict) -> Verdict:
     try:
         strangers.judged(record)
-    except strangers.NoEvent as refused:
+    except NoEvent as refused:
         return refused.reason, refused.event_type
     return ACCEPTED
 
