@@ -4,8 +4,8 @@ ones, by `check`.
 events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
 `events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
 rows; of a trailing window `{now: .., rows: ..}`). Fields that are left out come from the contract's first example,
-except for `event_id`: events that are given the same one count once. Two more fields are of the record: `timestamp`, when
-Kafka took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is no fact.
+except for `event_id`: events that are given the same one count once. Two more fields are of the record: `timestamp`,
+when Kafka took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is no fact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -165,8 +165,8 @@ def check(
     An event that comes twice counts once; batch up to any lsn and speed after it are what speed alone is; how events
     fall into micro-batches is nothing; and of a Sequence: a quiet instant divides it (docs/sequences.md).
 
-    oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. Of a view
-    of notes repeated events are what it is about, so there the first law does not hold and the oracle is given them.
+    oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view of
+    notes is about repeated events, so there the first law does not hold, and the oracle is given them.
     values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
     step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
     """

@@ -19,7 +19,7 @@ from tests.unit.small_platform import START, Platform, event, market
 
 VIEWS = [
     "orders_by_day", "orders_by_hour", "sessions", "trades", "word_count", "delay_by_carrier_day", "airline_names",
-    "average_price_sliding", "items_sold_last_hour", "top_sellers",
+    "average_price_sliding", "items_sold_last_hour", "top_sellers", "late_and_rejected",
 ]  # fmt: skip
 REPEATED = "00000000-0000-4000-8000-000000000001"
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, NOT_COVERED
 from spark_jobs.serving.render import Source
 from tests.unit.small_platform import START, Platform, change, event, market
 
-VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "trades", "word_count"]
+VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "trades", "word_count", "late_and_rejected"]
 Row = dict[str, Any]
 
 
@@ -59,6 +59,23 @@ def test_a_duplicate_that_speed_no_longer_knew_explains_exactly_its_keys(platfor
     assert found["orders_by_day"].causes == {DUPLICATE: 1}
     assert found["trades"].causes.keys() == {DUPLICATE}
     assert found["sessions"].differing == 0
+
+
+def test_a_late_duplicate_that_speed_no_longer_knew_moves_from_one_note_to_the_other(platform_home: Path) -> None:
+    late = {"occurred_at": "2026-03-01T09:00:00.000Z", "store_id": 3}
+    platform = landed([order(1, **late), order(2)], market(1), market(2))
+    old = platform.build()
+    platform.land(market(4))
+    platform.land([order(1, **late), order(4, **late), order(4, **late), order(5, **late)])
+    assert agreed(platform, old)["late_and_rejected"].causes == {DUPLICATE: 2}
+
+    def miscount(row: Row) -> Row:
+        return {**row, "records": row["records"] + 1} if row and row["event_type"] == "page_viewed" else row
+
+    corrupt("late_and_rejected_v1", miscount, lsn=4)
+    found = agreed(platform, old)["late_and_rejected"]
+    assert found.causes == {DUPLICATE: 2, UNEXPLAINED: 1}
+    assert found.unexplained[0].startswith("event_type=page_viewed")
 
 
 def test_a_duplicate_inside_the_window_makes_no_difference(platform_home: Path) -> None:

@@ -10,6 +10,7 @@ from spark_jobs.contracts import load
 from spark_jobs.decode import Reason, decode, layouts
 from spark_jobs.decode.assemble import by_row
 from spark_jobs.decode.reasons import SHOWN
+from spark_jobs.notes import countable
 from tests.corpus.read import FACT, Case, cases
 
 CASES = list(cases())
@@ -32,9 +33,9 @@ def test_it_ends_where_the_corpus_says(case, way, monkeypatch):
     decoded = way(sent, load())
     if case.ends == FACT:
         assert decoded.rejects.select(["reason", "field", "detail"]).to_pylist() == []
-        assert [facts.num_rows for facts in decoded.facts.values()] == [1]
+        assert [facts.num_rows for facts in countable(decoded.facts).values()] == [1]
         return
-    assert not decoded.facts
+    assert not countable(decoded.facts)
     (reject,) = decoded.rejects.to_pylist()
     assert (reject["reason"], reject["field"]) == (case.ends, case.field)
     assert decoded.rejects.select(tables.RECORD.names).equals(sent), "no byte is lost"

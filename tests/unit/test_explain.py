@@ -19,7 +19,7 @@ from tests.unit.small_platform import START, Platform, event
 
 VIEWS = [
     "orders_by_hour", "orders_by_day", "sessions", "trades", "word_count", "airline_names", "delay_by_carrier_day",
-    "average_price_sliding", "orders_last_8_minutes",
+    "average_price_sliding", "orders_last_8_minutes", "late_and_rejected",
 ]  # fmt: skip
 DAY = f"day={START.date()}"
 
@@ -81,6 +81,27 @@ def test_a_window_names_the_records_of_all_its_panes_and_no_others(platform: Pla
     assert [e.timestamp for e in found.events] and [e.origin.offset for e in found.events] == [1, 2]
     ends = f"window_end={(START + dt.timedelta(minutes=10)).isoformat()}"
     assert why(store, platform, "average_price_sliding", "colour=red", ends).events == found.events
+
+
+def test_a_note_names_the_record_that_it_is_of(platform: Platform) -> None:
+    late = {"at": START - dt.timedelta(hours=2), "event_id": "00000001-0000-4000-8000-000000000000"}
+    platform.land([event("order_placed", **late), order(2), ("order_placed", b"{")])
+    store = published(platform)
+    platform.land([event("order_placed", **late), event("order_placed", START - dt.timedelta(hours=3))])
+    platform.land([order(2), ("page_viewed", b"{")])
+    found = {
+        verdict: [(one.origin.layer, *one.origin[:4]) for one in why(store, platform, *asked).events]
+        for verdict, asked in {
+            "late": ("late_and_rejected", "verdict=late"),
+            "duplicate": ("late_and_rejected", "verdict=duplicate", "event_type=order_placed"),
+            "rejected": ("late_and_rejected", "event_type=unknown", "reason=not_json"),
+        }.items()
+    }
+    assert found == {
+        "late": [("batch", 1, "order_placed", 0, 0), ("speed", 2, "order_placed", 0, 4)],
+        "duplicate": [("speed", 2, "order_placed", 0, 3), ("speed", 3, "order_placed", 0, 5)],
+        "rejected": [("batch", 1, "order_placed", 0, 2), ("speed", 3, "page_viewed", 0, 0)],
+    }
 
 
 def test_a_trailing_window_is_explained_as_of_now(platform: Platform) -> None:

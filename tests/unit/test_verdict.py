@@ -74,12 +74,14 @@ def test_facts_and_their_ids_come_back_from_the_files_of_a_pass(tmp_path, monkey
             writer.add(facts)
         [file] = writer.written()
     portions = list(scratch.portions(file.address))
-    assert len(portions) == (1 if portion else 4), "one at a time where each is too large to be joined"
+    assert len(portions) == (1 if portion else 6), "one at a time where each is too large to be joined"
     for event_type in decoded[0]:
         written = pa.concat_tables(facts[event_type] for facts in decoded)
         read = pa.concat_tables(found[event_type] for found in portions if event_type in found)
         assert read.equals(written)
-    assert scratch.ids([file]).equals(pa.concat_tables(ids_of(facts) for facts in decoded))
+    ids = scratch.ids([file])
+    assert ids.equals(pa.concat_tables(ids_of(facts) for facts in decoded))
+    assert set(ids["event_type"].to_pylist()) == {"order_placed", "page_viewed"}, "notes have no identity"
 
 
 def test_what_a_crash_left_between_the_halves_goes_at_the_next_start(platform_home):
@@ -92,7 +94,7 @@ def test_what_a_crash_left_between_the_halves_goes_at_the_next_start(platform_ho
 
 
 def records(lsn):
-    """One record each of two event types."""
+    """One record each of two event types, late, so that there are notes."""
     values = {name: contracts.load().of(name).examples[0] for name in ("order_placed", "page_viewed")}
     rows = [
         {

@@ -32,6 +32,12 @@ LOST = "below the cut a record is a fact, a quarantined record or a duplicate"
         (tables.facts("order_placed"), lose(of_record(0)), LOST, "offset 0 (lsn 1) is neither fact, quarantined"),
         (tables.QUARANTINE, lose(of_record(2)), LOST, "order_placed partition 0 offset 2 (lsn 1) is neither"),
         (tables.DUPLICATES, lose(of_record(4)), LOST, "order_placed partition 0 offset 4 (lsn 2) is neither"),
+        (
+            tables.facts("record_noted"),
+            lose(of_record(2)),
+            "facts are what the log gives",
+            "lsn=1, topic=order_placed, partition=0, offset=2",
+        ),
         (tables.facts("order_placed"), double(of_record(0)), LOST, "is fact of order_placed and fact of order_placed"),
         (
             tables.facts("page_viewed"),

@@ -120,6 +120,7 @@ def test_a_served_row_that_the_oracle_does_not_give_is_named(
         ("average_price_sliding", "orders"),
         ("items_sold_last_hour", "units"),
         ("top_sellers", "rank"),
+        ("late_and_rejected", "records"),
     ],
 )
 def test_a_duplicate_that_speed_forgot_is_within_the_limits_until_the_next_build(
