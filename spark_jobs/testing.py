@@ -165,8 +165,8 @@ def check(
     An event that comes twice counts once; batch up to any lsn and speed after it are what speed alone is; how events
     fall into micro-batches is nothing; and of a Sequence: a quiet instant divides it (docs/sequences.md).
 
-    oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view of
-    notes is about repeated events, so there the first law does not hold, and the oracle is given them.
+    oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view
+    of notes is about repeated events: there the first law does not hold, and the oracle is given them.
     values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
     step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
     """

@@ -29,7 +29,7 @@ PAGES = [event("page_viewed", 100 + n, user_id=n % 4 + 1) for n in range(20)]
 @pytest.fixture
 def hot_tables(spark, lake):
     """Empty hot tables with the columns of a few views of each kind."""
-    names = ("orders_by_colour", "orders_by_hour", "bus_latest", "sessions")
+    names = ("orders_by_colour", "orders_by_hour", "bus_latest", "sessions", "late_and_rejected")
     views = [view for view in registry.views() if view.name in names]
     land.create()
     hot.create(views)
