@@ -52,7 +52,7 @@ def judge(ids: pa.Table, window: Window) -> Verdict:
 def views_over(
     facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
 ) -> Pass:
-    """The partials of the facts that are no `duplicates` (their coordinates), and of the notes. `given`: see given.py."""
+    """The partials of the facts that are no `duplicates` (their coordinates) and of notes. `given`: see given.py."""
     return compute({**notes.settled(facts, duplicates), **given}, views)
 
 
