@@ -45,6 +45,8 @@ def check_alert(view: SequenceView, shapes: Shapes) -> None:
 
 def check_bound(view: View) -> None:
     """Bind every query of the view in DuckDB over empty tables. Raises ViewError."""
+    if isinstance(view, SequenceView) and (noted := [name for name in view.given if view.shapes[name].noted]):
+        raise ViewError(f"rows are given {', '.join(noted)}", "what is given is sent to a topic; notes are not")
     connection = _connection()
     for event_type in view.event_types:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")

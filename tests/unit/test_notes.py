@@ -2,12 +2,13 @@
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from spark_jobs import contracts, notes, tables
+from spark_jobs import contracts, notes, registry, tables
 from spark_jobs.decode import decode
 from spark_jobs.decode.reasons import UNTYPED
 from spark_jobs.dedupe import packed
@@ -111,3 +112,19 @@ def test_nobody_sends_a_note() -> None:
         assert notes.countable(found.facts) == {}
         expected = ("wrong_topic", "record_noted is for the platform alone to note") if topic else ("unknown_topic", "")
         assert found.rejects["reason"][0].as_py() == expected[0] and expected[1] in found.rejects["detail"][0].as_py()
+
+
+def test_rows_are_given_no_notes(tmp_path: Path) -> None:
+    text = """from spark_jobs.view import Row, Sequence
+
+view = Sequence(
+    key="user_id",
+    rows={"viewed": Row(of="page_viewed", given="record_noted", key="user_id", ts="occurred_at", reach="1 minute",
+                        columns={"reason": "reason"})},
+    owner="o",
+    description="d",
+)
+"""
+    (tmp_path / "odd.py").write_text(text)
+    with pytest.raises(registry.RegistryError, match="rows are given record_noted"):
+        registry.load(tmp_path)
