@@ -13,6 +13,7 @@ from spark_jobs.feed import generate
 from spark_jobs.feed.block import facts
 from spark_jobs.quality import strangers
 from spark_jobs.quality.strange_json import NoEvent
+from tests.laws.spoilt_records import batches, table
 
 EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in contracts.load() if not c.noted for e in c.examples]
 BROKEN = [
@@ -89,6 +90,12 @@ def test_it_agrees_with_decode_about_events_with_an_odd_value_in_a_field(example
 def test_it_agrees_with_decode_about_damaged_bytes(example, place, damage):
     topic, value = example
     records = one(topic, value[:place] + damage + value[place + len(damage) :])
+    assert read(records) == accepted(records)
+
+
+@given(batches())
+def test_it_agrees_with_decode_about_records_spoilt_in_any_way(batch):
+    records = table(batch)
     assert read(records) == accepted(records)
 
 
