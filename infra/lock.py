@@ -1,4 +1,4 @@
-"""Resolve the lock files anew: both environments with hashes for every platform, then every set of jars.
+"""Resolve the lock files anew: the environments with hashes for every platform, then every set of jars.
 
 infra/locks/*.in, *.xml -> *.txt, *.lock. Alone: `make lock`. Pins that still fit stay; `make lock UPGRADE=1`
 takes the newest that the `.in` files allow.
@@ -24,7 +24,7 @@ PRIVATE = ("--no-emit-index-url", "--no-emit-find-links")
 def main(arguments: list[str]) -> int:
     """Write every lock file; `--upgrade` forgets the present pins."""
     uv = find_uv()
-    for name in ("spark", "airflow"):
+    for name in ("spark", "airflow", "flink"):
         files = (f"infra/locks/{name}.in", "-o", f"infra/locks/{name}.txt")
         run(uv, "pip", "compile", "--quiet", *OPTIONS, *PRIVATE, *arguments, *files)
     for one in jars.sets().values():

@@ -1,16 +1,20 @@
 """DRAIN: how fast a backlog leaves Kafka, and becomes answers.
 
-limit = Kafka -> noop; naive = one Structured Streaming query per view; ours = everything, all views on, proven equal to
-the oracle afterwards. Peers run by turns, each alone, from the start of its query to its end.
+limit = Kafka -> noop; naive = one Structured Streaming query per view; flink = all landed and the same views, as tables
+of Paimon; flink_nothing = the same into nothing; ours = everything, all views on, equal to the oracle afterwards.
+Peers run by turns, each alone, from the start of its query to its end.
 """
 
-import json
+import sys
 from collections.abc import Callable
+from functools import partial
 
 import duckdb
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from tests.bench.cpu import Meter, Span
+from tests.bench.flink import peer as flink
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import await_true
 
@@ -18,46 +22,63 @@ Row = dict[str, object]
 
 
 def drain(events: int, rounds: int, say: Callable[[str], None]) -> list[Row]:
-    """A row per peer and round: seconds, records a second, share of the limit in the same round."""
+    """A row per peer and round: seconds, records a second, share of the limit in the same round, CPU seconds."""
+    peers = _peers(say)
     with stand("broker", "metastore") as place:
         place.tidemark("generate", "--events", str(events), "--seed", "1")
         say(f"{events:,} events are in Kafka")
         rows: list[Row] = []
         for number in range(rounds):
-            seconds = {"limit": _peer(place, "limit"), "naive": _peer(place, "naive"), "ours": _ours(place)}
-            rows += [_row(number, peer, events, spent, seconds["limit"]) for peer, spent in seconds.items()]
-            say("  ".join(f"{peer} {events / spent:,.0f}/s" for peer, spent in seconds.items()))
+            spans = {name: peer(place) for name, peer in peers.items()}
+            rows += [_row(number, name, events, span, spans["limit"]) for name, span in spans.items()]
+            say("  ".join(f"{name} {events / span.seconds:,.0f}/s" for name, span in spans.items()))
     return rows
 
 
-def _row(number: int, peer: str, events: int, seconds: float, limit: float) -> Row:
-    rate = events / seconds
-    return {"round": number, "peer": peer, "seconds": seconds, "records_per_second": rate, "of_limit": limit / seconds}
+def _peers(say: Callable[[str], None]) -> dict[str, Callable[[Stand], Span]]:
+    """All that can run here, in their order."""
+    peers: dict[str, Callable[[Stand], Span]] = {"limit": partial(_spark, "limit"), "naive": partial(_spark, "naive")}
+    if lacking := flink.made():
+        say(f"without Flink: {lacking}")
+    else:
+        peers |= {"flink": flink.flink, "flink_nothing": flink.flink_nothing}
+    return peers | {"ours": _ours}
 
 
-def _peer(place: Stand, peer: str) -> float:
-    answer = place.settings.home / "seconds.json"
-    place.python("tests.bench.peers", peer, str(answer))
-    return float(json.loads(answer.read_text())["seconds"])
+def _row(number: int, peer: str, events: int, span: Span, limit: Span) -> Row:
+    return {
+        "round": number,
+        "peer": peer,
+        "seconds": span.seconds,
+        "records_per_second": events / span.seconds,
+        "of_limit": limit.seconds / span.seconds,
+        "cpu_seconds": span.cpu_seconds,
+    }
 
 
-def _ours(place: Stand) -> float:
+def _spark(peer: str, place: Stand) -> Span:
+    said = place.settings.home / "span.json"
+    return place.measured([sys.executable, "-m", "tests.bench.peers", peer, str(said)], said)
+
+
+def _ours(place: Stand) -> Span:
     """The speed application of a fresh platform on the same broker, until nothing is left; then the oracle."""
     with stand("metastore", "thrift", kafka_servers=place.settings.kafka) as fresh:
         (fresh.settings.home / "producer").symlink_to(place.settings.producer_ledger)
-        fresh.tidemark("up", "speed")
-        await_true(lambda: lag(fresh) == 0, 1800, "the backlog does not drain")
-        seconds = spent(fresh)
+        with Meter(fresh.processes) as meter:
+            fresh.tidemark("up", "speed")
+            await_true(lambda: lag(fresh) == 0, 1800, "the backlog does not drain")
+        span = meter.span(*moments(fresh))
         fresh.tidemark("verify", timeout=1800)
-    return seconds
+    return span
 
 
-def spent(place: Stand) -> float:
-    """From the first micro-batch's start to the last one's end, as their control rows tell."""
+def moments(place: Stand) -> tuple[float, float]:
+    """The first micro-batch's start and the last one's end, as their control rows tell; seconds since the epoch."""
     rows = DeltaTable(place.delta("speed.partials")).to_pyarrow_dataset()
     control = rows.to_table(columns=["control"], filter=pc.field("view") == "__batch__")
+    assert control.num_rows
     [(first, last)] = duckdb.sql(
         "SELECT epoch_us(min(control.started_at)), epoch_us(max(control.finished_at)) FROM control"
     ).fetchall()
-    assert control.num_rows
-    return float(last - first) / 1e6
+    return first / 1e6, last / 1e6

@@ -1,6 +1,6 @@
-"""The peers of DRAIN, each a process of its own: `python -m tests.bench.peers limit|naive SECONDS-FILE`.
+"""The peers of DRAIN, each a process of its own: `python -m tests.bench.peers limit|naive FILE`.
 
-Kafka backlog -> Spark Structured Streaming (availableNow) -> the seconds from the query's start to its end.
+Kafka backlog -> Spark Structured Streaming (availableNow) -> when the query began and ended, as JSON in the file.
 """
 
 import json
@@ -98,11 +98,11 @@ def main(peer: str, answer: str) -> None:
         f"tidemark-bench-{peer}", **{"spark.driver.memory": memory, "spark.sql.catalogImplementation": "in-memory"}
     )
     with tempfile.TemporaryDirectory(dir=settings().tmp_dir) as folder:
-        begun = time.perf_counter()
+        began_at = time.time()
         queries = {"limit": limit, "naive": naive}[peer](spark, folder)
         for query in queries:
             query.awaitTermination()
-        Path(answer).write_text(json.dumps({"seconds": time.perf_counter() - begun}))
+        Path(answer).write_text(json.dumps({"began_at": began_at, "ended_at": time.time()}))
     spark.stop()
 
 

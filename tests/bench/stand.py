@@ -3,10 +3,10 @@
 settings -> `tidemark up PARTS` -> measurements -> `tidemark down`.
 """
 
+import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,10 @@ from typing import Any
 
 from infra.embedded import leftovers
 from spark_jobs.settings import ROOT, Settings
+from tests.bench.cpu import Meter, Span
 from tests.platform import PORTS, Platform, free_ports
+
+PEER = "peer"
 
 
 class Stand(Platform):
@@ -27,9 +30,14 @@ class Stand(Platform):
         own = self.settings.model_dump(exclude_unset=True, exclude_computed_fields=True)
         return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
 
-    def python(self, *arguments: str) -> None:
-        """A Python module of the bench in a process of its own, under this stand's settings."""
-        subprocess.run([sys.executable, "-m", *arguments], env=self.environment, cwd=ROOT, check=True)
+    def measured(self, command: list[str], said: Path, others: dict[str, str] | None = None) -> Span:
+        """A command under this stand's settings, from one moment to another that it writes to the file `said`."""
+        marked = self.environment | {leftovers.MARK: PEER} | (others or {})
+        with Meter(lambda: self.processes(PEER)) as meter:
+            done = subprocess.run(command, env=marked, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{' '.join(command)}: {(done.stdout + done.stderr)[-4000:]}"
+        moments = json.loads(said.read_text())
+        return meter.span(moments["began_at"], moments["ended_at"])
 
 
 def lag(place: Platform) -> int | None:

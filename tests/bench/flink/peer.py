@@ -1,0 +1,121 @@
+"""The peer of DRAIN that a user would choose instead: Flink, with Paimon tables or with tables that keep nothing.
+
+SQL -> a job of Flink in an environment of its own (`.venv-flink`, `.jars-flink`, made when first asked for) -> answers
+
+A streaming job with checkpoints, as it would run day and night, for Paimon commits at checkpoints; only its reading is
+bounded, by the offsets that are there when it begins, so that it ends. An embedded cluster: one JVM, like Spark's here.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from infra import jars
+from infra.java import find_java
+from infra.setup import Environment, build, find_uv
+from spark_jobs.settings import ROOT
+from tests.bench.cpu import Span
+from tests.bench.flink import sql
+from tests.bench.flink.checked import check
+from tests.bench.stand import Stand
+
+ENVIRONMENT = Environment(
+    "Flink environment", ROOT / ".venv-flink", ROOT / "infra/locks/flink.txt", installs_project=False
+)
+JARS = jars.sets()["flink"]
+HEAP_MB = 4096
+
+# What Flink's and Paimon's pages on tuning say: mini-batches in two phases, no copies between operators, checkpoints
+# that may overlap, compaction beside the writing. State on the heap took 44 s of CPU time for a million events, RocksDB
+# 45.
+SETTINGS = {
+    "execution.checkpointing.interval": "10 s",
+    "execution.checkpointing.max-concurrent-checkpoints": "3",
+    "parallelism.default": "2",
+    "pipeline.object-reuse": "true",
+    "state.backend.type": "hashmap",
+    "table.exec.mini-batch.enabled": "true",
+    "table.exec.mini-batch.allow-latency": "5 s",
+    "table.exec.mini-batch.size": "50000",
+    "table.local-time-zone": "UTC",
+    "table.optimizer.agg-phase-strategy": "TWO_PHASE",
+    "taskmanager.memory.managed.size": "512m",
+    "taskmanager.memory.network.max": "512m",
+    "taskmanager.memory.network.min": "512m",
+    "taskmanager.numberOfTaskSlots": "2",
+}
+# The writers of a table end one after the other in a bounded stream, and Paimon loses what one of them commits after
+# that (apache/paimon issue 9236 is akin); a single writer has no other. Some forty operators keep two cores busy even
+# so: it took 44 s of CPU time for a million events, two of each 53 s.
+SETTINGS_OF_PAIMON = {"parallelism.default": "1", "taskmanager.numberOfTaskSlots": "1"}
+PAIMON = {
+    "bucket": "1",
+    "write-buffer-size": "64mb",
+    "num-sorted-run.stop-trigger": "2147483647",
+    "sort-spill-threshold": "10",
+}
+
+
+def made() -> str | None:
+    """Make Flink's environment as locked; why it cannot be, or None."""
+    try:
+        if not ENVIRONMENT.built():
+            build(find_uv(), ENVIRONMENT)
+        jars.sync(JARS)
+    except (SystemExit, jars.JarError) as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+def flink(place: Stand) -> Span:
+    """Everything landed and aggregated into Paimon; the answers are right."""
+    folder = place.settings.home / f"flink-{os.urandom(4).hex()}"
+    catalog = f"CREATE CATALOG paimon WITH ('type' = 'paimon', 'warehouse' = '{(folder / 'warehouse').as_uri()}')"
+    landed, views = sql.landed(), sql.views()
+    tables = [kept.created(f"{sql.PAIMON}.{name}", {}) for name, kept in landed.items()]
+    tables += [kept.created(f"{sql.PAIMON}.{name}", PAIMON) for name, kept in views.items()]
+    plan = _plan(place, folder, sql.PAIMON, [catalog, *tables])
+    answers = sql.answers()
+    plan["settings"] |= SETTINGS_OF_PAIMON
+    plan |= {
+        "answer_tables": [catalog, *(a.created(f"answer_{name}", folder / name) for name, a in answers.items())],
+        "answers": [f"INSERT INTO answer_{name} {answer.query}" for name, answer in answers.items()],
+    }
+    span = _run(place, folder, plan)
+    check(place.settings.producer_ledger, folder)
+    return span
+
+
+def flink_nothing(place: Stand) -> Span:
+    """The same into nothing."""
+    folder = place.settings.home / f"flink-{os.urandom(4).hex()}"
+    here, every = "default_catalog.default_database", sql.landed() | sql.views()
+    tables = [kept.created(f"{here}.{name}", {"connector": "blackhole"}) for name, kept in every.items()]
+    return _run(place, folder, _plan(place, folder, here, tables))
+
+
+def _plan(place: Stand, folder: Path, where: str, tables: list[str]) -> dict[str, Any]:
+    every = sql.landed() | sql.views()
+    sources = [sql.source(event_type, place.settings.kafka) for event_type in sql.SHARES]
+    return {
+        "settings": SETTINGS | {"execution.checkpointing.dir": (folder / "checkpoints").as_uri()},
+        "tables": [*sources, *tables],
+        "inserts": [f"INSERT INTO {where}.{name} {kept.query}" for name, kept in every.items()],
+        "answers": [],
+        "span": str(folder / "span.json"),
+    }
+
+
+def _run(place: Stand, folder: Path, plan: dict[str, Any]) -> Span:
+    folder.mkdir()
+    file = folder / "plan.json"
+    file.write_text(json.dumps(plan))
+    own = {
+        "FLINK_LOG_DIR": str(folder),
+        "HADOOP_CLASSPATH": os.pathsep.join(str(jar) for jar in sorted(JARS.target.glob("*/*.jar"))),
+        "JAVA_HOME": str(find_java().home),
+        "JVM_ARGS": f"-Xmx{HEAP_MB}m",
+    }
+    python = str(ENVIRONMENT.folder / "bin/python")
+    return place.measured([python, str(Path(__file__).with_name("job.py")), str(file)], folder / "span.json", own)
