@@ -23,26 +23,26 @@ Row = dict[str, object]
 
 def drain(events: int, rounds: int, say: Callable[[str], None]) -> list[Row]:
     """A row per peer and round: seconds, records a second, share of the limit in the same round, CPU seconds."""
-    peers = _peers(say)
+    every = peers(say)
     with stand("broker", "metastore") as place:
         place.tidemark("generate", "--events", str(events), "--seed", "1")
         say(f"{events:,} events are in Kafka")
         rows: list[Row] = []
         for number in range(rounds):
-            spans = {name: peer(place) for name, peer in peers.items()}
+            spans = {name: peer(place) for name, peer in every.items()}
             rows += [_row(number, name, events, span, spans["limit"]) for name, span in spans.items()]
             say("  ".join(f"{name} {events / span.seconds:,.0f}/s" for name, span in spans.items()))
     return rows
 
 
-def _peers(say: Callable[[str], None]) -> dict[str, Callable[[Stand], Span]]:
+def peers(say: Callable[[str], None]) -> dict[str, Callable[[Stand], Span]]:
     """All that can run here, in their order."""
-    peers: dict[str, Callable[[Stand], Span]] = {"limit": partial(_spark, "limit"), "naive": partial(_spark, "naive")}
+    found: dict[str, Callable[[Stand], Span]] = {"limit": partial(_spark, "limit"), "naive": partial(_spark, "naive")}
     if lacking := flink.made():
         say(f"without Flink: {lacking}")
     else:
-        peers |= {"flink": flink.flink, "flink_nothing": flink.flink_nothing}
-    return peers | {"ours": _ours}
+        found |= {"flink": flink.flink, "flink_nothing": flink.flink_nothing}
+    return found | {"ours": _ours}
 
 
 def _row(number: int, peer: str, events: int, span: Span, limit: Span) -> Row:

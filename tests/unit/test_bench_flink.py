@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.tables import PRODUCER_LEDGER
-from tests.bench.flink import sql
+from tests.bench import drain
+from tests.bench.flink import peer, sql
 from tests.bench.flink.checked import check
 
 ORDER = {"store_id": 3, "user_id": 7, "quantity": 2, "unit_price_cents": 50, "colour": "red"}
@@ -72,3 +73,14 @@ def test_a_wrong_answer_ends_the_benchmark(sent: Path, tmp_path: Path, table: st
 def test_every_type_that_the_town_sends_is_read_landed_and_checked() -> None:
     assert {name.removeprefix(sql.LANDED_PREFIX) for name in sql.landed()} == set(sql.SHARES)
     assert sql.answers().keys() == sql.landed().keys() | sql.views().keys()
+
+
+def test_without_flink_the_benchmark_says_so_in_one_line_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise SystemExit("setup: no registry\nand more")
+
+    monkeypatch.setattr(peer, "build", fails)
+    monkeypatch.setattr(peer.Environment, "built", lambda _: False)
+    said: list[str] = []
+    assert list(drain.peers(said.append)) == ["limit", "naive", "ours"]
+    assert said == ["without Flink: setup: no registry"]
