@@ -27,8 +27,7 @@ JARS = jars.sets()["flink"]
 HEAP_MB = 4096
 
 # What Flink's and Paimon's pages on tuning say: mini-batches in two phases, no copies between operators, checkpoints
-# that may overlap, compaction beside the writing. State on the heap took 44 s of CPU time for a million events, RocksDB
-# 45.
+# that may overlap, compaction beside the writing. State is on the heap, Flink's default; RocksDB took as long.
 SETTINGS = {
     "execution.checkpointing.interval": "10 s",
     "execution.checkpointing.max-concurrent-checkpoints": "3",
@@ -45,9 +44,9 @@ SETTINGS = {
     "taskmanager.memory.network.min": "512m",
     "taskmanager.numberOfTaskSlots": "2",
 }
-# The writers of a table end one after the other in a bounded stream, and Paimon loses what one of them commits after
-# that (apache/paimon issue 9236 is akin); a single writer has no other. Some forty operators keep two cores busy even
-# so: it took 44 s of CPU time for a million events, two of each 53 s.
+# With two writers Paimon lost rows: those of a table end one after the other in a bounded stream, and what the later
+# one commits may be missing (apache/paimon issue 9236 is akin). One was also cheaper: some forty operators keep two
+# cores busy even so, and a million events took 44 to 47 s of CPU time, with two of each 53 s.
 SETTINGS_OF_PAIMON = {"parallelism.default": "1", "taskmanager.numberOfTaskSlots": "1"}
 PAIMON = {
     "bucket": "1",
