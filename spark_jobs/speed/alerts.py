@@ -78,8 +78,8 @@ class Alerts:
         contract = contracts.load().of(alert.of)
         if view.column not in self._told:
             self._told[view.column] = last_told(contract.topic) - 1
-        found = list(events(view, alert, rows_of(view, min(self._told[view.column], first - 1), upto)))
-        if found:
+        rows = rows_of(view, min(self._told[view.column], first - 1), upto)
+        if rows.num_rows and (found := list(events(view, alert, rows))):
             headers = [("schema_version", str(contract.version).encode()), ("producer", PRODUCER)]
             with Producer(lambda sent: None, {contract.topic: headers}) as producer:
                 keys = [str(event[contract.key]).encode() for event in found]
