@@ -1,4 +1,4 @@
-"""`make bench`: DRAIN, FRESH, SERVE and VIEWS on the real platform, as a table and as JSON.
+"""`make bench`: DRAIN, FRESH, SERVE, VIEWS and KEYS on the real platform, as a table and as JSON.
 
 Nothing is asserted about time: a run counts only where its answers equal the oracle, and then says what it took.
 """
@@ -17,6 +17,7 @@ from rich.table import Table
 from spark_jobs.settings import ROOT
 from tests.bench.drain import drain
 from tests.bench.fresh import fresh
+from tests.bench.keys import keys
 from tests.bench.serve import serve
 from tests.bench.views import views
 
@@ -24,8 +25,8 @@ RESULTS = ROOT / "build/bench"
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views"]))
-@click.option("--events", default=4_000_000, show_default=True, help="DRAIN, VIEWS: the backlog.")
+@click.argument("names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views", "keys"]))
+@click.option("--events", default=4_000_000, show_default=True, help="DRAIN, VIEWS, KEYS: the backlog.")
 @click.option("--rounds", default=2, show_default=True, help="DRAIN: turns of each peer.")
 @click.option("--probes", default=100, show_default=True, help="FRESH: probes per rate.")
 @click.option("--repeats", default=50, show_default=True, help="SERVE: times each query is asked.")
@@ -41,6 +42,7 @@ def main(names: tuple[str, ...], events: int, rounds: int, probes: int, repeats:
         "fresh": lambda: fresh((1_000, 10_000), probes, say),
         "serve": lambda: serve(repeats, say),
         "views": lambda: views(events, (1, 5, 15, 30, 1_000), say),
+        "keys": lambda: keys(events, say),
     }
     for name in names or every:
         rows = every[name]()
