@@ -16,13 +16,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError
 
 from spark_jobs import contracts, tables, warehouse
 from spark_jobs.declaration import SOURCE_LSN, Alert
 from spark_jobs.dialect import Dialect, instant, quote, rendered
 from spark_jobs.feed.block import facts
-from spark_jobs.feed.producer import Producer, SendError
+from spark_jobs.feed.producer import Producer
 from spark_jobs.settings import settings
 from spark_jobs.speed.status import Status
 from spark_jobs.view import SequenceView, View
@@ -64,9 +64,9 @@ class Alerts:
             try:
                 for view in self._views:
                     self._tell(view, first, upto)
-            except (KafkaError, SendError, warehouse.NoTable) as error:
-                log.warning("alerts wait: %r", error)
-                self._status.problem(PROBLEM, str(error) or repr(error))
+            except Exception as error:
+                log.exception("alerts wait, and are tried again")
+                self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
                 self.notify(first, upto)
                 threading.Event().wait(PAUSE_SECONDS)
             else:

@@ -1,5 +1,6 @@
 """Alerts: which rows are told of, and that the same row is told in the same bytes whenever it is."""
 
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from spark_jobs import registry, testing
 from spark_jobs.partials import compute
 from spark_jobs.sequences import given_key
+from spark_jobs.speed import alerts
 from spark_jobs.speed.alerts import encoded, events
 from spark_jobs.view import SequenceView
 
@@ -53,6 +55,38 @@ def test_a_row_without_a_model_is_no_alert():
     nothing = testing.facts([[{"payments_model_promoted": MODEL}]])["payments_model_promoted"].slice(0, 0)
     found = compute({**facts, given_key("payments_model_promoted"): nothing}, [VIEW]).partials[VIEW.column]
     assert found["score"].to_pylist() == [None] and told(found) == []
+
+
+class Alarms:
+    """Stands for the speed layer's status: what it was told, one after the other."""
+
+    def __init__(self) -> None:
+        self.said: list[str | None] = []
+        self.settled = threading.Event()
+
+    def problem(self, name: str, what: str | None) -> None:
+        self.said.append(what)
+        if what is None:
+            self.settled.set()
+
+
+def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[int, int]] = []
+
+    def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
+        asked.append((above, upto))
+        if len(asked) == 1:
+            raise OSError("the disk is away\nfor a while")
+        return VIEW.partial_schema.empty_table()
+
+    monkeypatch.setattr(alerts, "rows_of", rows_of)
+    monkeypatch.setattr(alerts, "last_told", lambda topic: 7)
+    monkeypatch.setattr(alerts, "PAUSE_SECONDS", 0.0)
+    alarms = Alarms()
+    alerts.Alerts([VIEW], alarms).notify(9, 9)
+    assert alarms.settled.wait(30)
+    assert alarms.said == ["the disk is away", None]
+    assert asked == [(6, 9), (6, 9)], "from the last lsn that was told of, which may have been told of in part"
 
 
 WRONG = {
