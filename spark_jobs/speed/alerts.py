@@ -34,6 +34,7 @@ PRODUCER = b"tidemark-alerts"
 PROBLEM = "alerts"
 PAUSE_SECONDS = 1.0
 POLL_MS = 10_000
+JOIN_SECONDS = 10
 D = Dialect.DUCKDB
 
 
@@ -45,9 +46,18 @@ class Alerts:
         self._status = status
         self._told: dict[str, int] = {}
         self._upto, self._again = 0, list[int]()
-        self._news = threading.Condition()
+        self._news, self._stopped = threading.Condition(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
         if self._views:
-            threading.Thread(target=self._run, name="alerts", daemon=True).start()
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop, at the latest after what is being told."""
+        self._stopped.set()
+        with self._news:
+            self._news.notify()
+        if self._views:
+            self._thread.join(timeout=JOIN_SECONDS)
 
     def notify(self, first: int, last: int) -> None:
         """There are partials of these lsns now."""
@@ -59,7 +69,9 @@ class Alerts:
     def _run(self) -> None:
         while True:
             with self._news:
-                self._news.wait_for(lambda: self._again)
+                self._news.wait_for(lambda: self._again or self._stopped.is_set())
+                if self._stopped.is_set():
+                    return
                 first, upto, self._again = min(self._again), self._upto, []
             try:
                 for view in self._views:
@@ -68,7 +80,7 @@ class Alerts:
                 log.exception("alerts wait, and are tried again")
                 self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
                 self.notify(first, upto)
-                threading.Event().wait(PAUSE_SECONDS)
+                self._stopped.wait(PAUSE_SECONDS)
             else:
                 self._status.problem(PROBLEM, None)
 

@@ -234,6 +234,7 @@ def main() -> int:
         log.exception("the speed application stops; nothing that was landed is lost")
         return 1
     finally:
+        layer.alerts.close()
         broker.close()
         spark.stop()
         del held

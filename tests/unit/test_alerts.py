@@ -83,8 +83,10 @@ def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(alerts, "last_told", lambda topic: 7)
     monkeypatch.setattr(alerts, "PAUSE_SECONDS", 0.0)
     alarms = Alarms()
-    alerts.Alerts([VIEW], alarms).notify(9, 9)
+    thread = alerts.Alerts([VIEW], alarms)
+    thread.notify(9, 9)
     assert alarms.settled.wait(30)
+    thread.close()
     assert alarms.said == ["the disk is away", None]
     assert asked == [(6, 9), (6, 9)], "from the last lsn that was told of, which may have been told of in part"
 
