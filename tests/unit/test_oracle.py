@@ -49,6 +49,17 @@ def arrived() -> pa.Table:
 
 
 @cache
+def judged() -> pa.Table:
+    """The town's records, and six models that follow each other."""
+    example = contracts.load().of("payments_model_promoted").examples[0]
+    ids = [
+        {"event_id": f"00000000-0000-4000-8000-{n:012}", "model_version": n, "intercept": n - 4.0} for n in range(1, 7)
+    ]
+    models = facts("models.payments", [b"m"] * 6, [json.dumps({**example, **one}).encode() for one in ids])
+    return landed([*generate.blocks(TOWN, contracts.load(), 4_000), models], lsns=LSNS)
+
+
+@cache
 def flights() -> pa.Table:
     return landed(nycflights.blocks(limit=6_000), lsns=LSNS)
 
@@ -87,7 +98,7 @@ def test_views_and_oracle_give_the_same_answer_from_the_same_records_at_ten_cuts
     types = set(registry.views().served[view].event_types)
     records = flights if types & set(nycflights.EVENT_TYPES) else town
     records = busy if view in ("payments_flagged", "event_anomalies") else records
-    records = arrived if view == "late_and_rejected" else records
+    records = {"late_and_rejected": arrived, "payments_scored": judged}.get(view, records)
     facts = facts_of(records)
     served, truth = views_answer(view, facts, cut=0), answer(Oracle(records(), now=NOW).expected(view))
     assert len(served) == len(truth) > 2
