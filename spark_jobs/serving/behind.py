@@ -15,6 +15,7 @@ from spark_jobs import aggregates, contracts, notes, sequences, tables, warehous
 from spark_jobs.decode import decode
 from spark_jobs.dialect import Dialect, since_epoch
 from spark_jobs.serving.merged import Merged
+from spark_jobs.speed.given import Given
 from spark_jobs.view import AggregateView, SequenceView, View
 
 D = Dialect.DUCKDB
@@ -53,7 +54,19 @@ def origins(merged: Merged, view: View, where: str, lsns: Sequence[int]) -> list
     elif lsns:
         facts_of = dict(_decoded(merged, view, lsns))
         found += _matching(merged, view, facts_of, where, "speed")
-    return sorted(found)
+    return sorted({*found, *_given(view, found, source.cut)})
+
+
+def _given(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
+    """The records of what the rows of these records were given: the newest before each, such as its model."""
+    if not isinstance(view, SequenceView) or not view.given or not found:
+        return
+    known = Given([view], cut).before(max(one.lsn for one in found))
+    for facts in known.values():
+        rows = facts.select(["lsn", "topic", "partition", "offset"]).to_pylist()
+        places = sorted(Origin(**row, layer="given") for row in rows)
+        for one in found:
+            yield from [place for place in places if place.lsn < one.lsn][-1:]
 
 
 def _facts(merged: Merged, event_type: str, cut: int) -> str:

@@ -22,6 +22,7 @@ from spark_jobs.over import stored_of
 from spark_jobs.partials import compute
 from spark_jobs.quality import rebuild
 from spark_jobs.serving.render import Source
+from spark_jobs.speed.given import Given
 from spark_jobs.view import AggregateView, View
 
 LOG = pa.schema(
@@ -74,12 +75,15 @@ class Platform:
         return self.lsn
 
     def record(self, one: dict[str, Any] | tuple[str, bytes]) -> dict[str, Any]:
-        topic, value = (one["event_type"], json.dumps(one).encode()) if isinstance(one, dict) else one
+        topic, value = self._sent(one) if isinstance(one, dict) else one
         offset = self.offsets[topic]
         self.offsets[topic] += 1
-        key = str(one[self.contracts.of(topic).key]).encode() if isinstance(one, dict) else None
+        key = str(one[self.contracts.of(one["event_type"]).key]).encode() if isinstance(one, dict) else None
         place = {"lsn": self.lsn, "topic": topic, "partition": 0, "offset": offset}
         return {**place, "timestamp": START, "key": key, "value": value, "headers": None}
+
+    def _sent(self, one: dict[str, Any]) -> tuple[str, bytes]:
+        return self.contracts.of(one["event_type"]).topic, json.dumps(one).encode()
 
     def _partials(self, records: pa.Table) -> None:
         decoded = decode(records, self.contracts).facts
@@ -92,7 +96,8 @@ class Platform:
             seen |= set(kept["identity"].to_pylist())
         self.recent = [*self.recent, seen][-WINDOW_LSNS:]
         facts = notes.settled(decoded, pa.Table.from_pylist(lost, pa.schema(tables.COORDINATES)))
-        made = compute(facts, list(self.views)).partials
+        given = Given(list(self.views), 0).before(self.lsn)
+        made = compute({**facts, **given}, list(self.views)).partials
         rows = [
             {"view": column, "lsn": row.pop("lsn"), "span": 1, column: row}
             for column, table in made.items()

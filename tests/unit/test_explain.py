@@ -19,7 +19,7 @@ from tests.unit.small_platform import START, Platform, event
 
 VIEWS = [
     "orders_by_hour", "orders_by_day", "sessions", "trades", "word_count", "airline_names", "delay_by_carrier_day",
-    "average_price_sliding", "orders_last_8_minutes", "late_and_rejected",
+    "average_price_sliding", "orders_last_8_minutes", "late_and_rejected", "payments_scored",
 ]  # fmt: skip
 DAY = f"day={START.date()}"
 
@@ -199,3 +199,20 @@ def test_a_row_of_a_view_over_a_view_names_the_rows_behind_it(platform: Platform
     assert "1 rows of trades behind it" in text and text.endswith("tidemark explain trades comp_id=1001")
     with pytest.raises(ExplainError, match="trades_by_colour has no row with colour=green; near: colour: red"):
         why(store, platform, "trades_by_colour", "colour=green")
+
+
+def test_a_score_is_explained_by_its_payment_and_by_the_model_that_was_in_force(platform: Platform) -> None:
+    platform.land(
+        [event("payments_model_promoted", model_version=1), event("payment_attempted", payment_id="unscored")]
+    )
+    platform.land([event("payments_model_promoted", model_version=2)])
+    platform.land([event("payment_attempted", payment_id="built")])
+    store = published(platform)
+    platform.land([event("payments_model_promoted", model_version=3)])
+    platform.land([event("payment_attempted", payment_id="new")])
+    layers = {"unscored": ["batch"], "built": ["given", "batch"], "new": ["given", "speed"]}
+    for name, expected in layers.items():
+        found = why(store, platform, "payments_scored", f"payment_id={name}")
+        assert [one.origin.layer for one in found.events] == expected
+    assert [json.loads(one.value or b"{}").get("model_version") for one in found.events] == [3, None]
+    assert found.answer[0]["model_version"] == 3
