@@ -183,7 +183,7 @@ def _answer(
 ) -> str:
     if isinstance(view, OverView):
         return over.answered(view, D, _answer(connection, view.base, views, built, new, now), now)
-    passed = compute({**new, **_given(view, built, new)}, [view])
+    passed = compute({**new, **given(view, built, new)}, [view])
     if passed.failed:
         raise AssertionError(passed.failed)
     connection.register(f"fresh_{view.id}", passed.partials[view.column])
@@ -203,7 +203,7 @@ def _answer(
     return aggregates.final(view, D, _aggregate(connection, view, facts_of), lookups, now)
 
 
-def _given(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
+def given(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
     """What the view's rows are given, of all facts."""
     if not isinstance(view, SequenceView):
         return {}
