@@ -19,8 +19,10 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
 from spark_jobs import contracts, tables, warehouse
+from spark_jobs.contracts import Contract
 from spark_jobs.declaration import SOURCE_LSN, Alert
 from spark_jobs.dialect import Dialect, instant, quote, rendered
+from spark_jobs.feed.batches import Header
 from spark_jobs.feed.block import facts
 from spark_jobs.feed.producer import Producer
 from spark_jobs.settings import settings
@@ -74,8 +76,7 @@ class Alerts:
                     return
                 first, upto, self._again = min(self._again), self._upto, []
             try:
-                for view in self._views:
-                    self._tell(view, first, upto)
+                self._tell(first, upto)
             except Exception as error:
                 log.exception("alerts wait, and are tried again")
                 self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
@@ -84,19 +85,35 @@ class Alerts:
             else:
                 self._status.problem(PROBLEM, None)
 
-    def _tell(self, view: SequenceView, first: int, upto: int) -> None:
+    def _tell(self, first: int, upto: int) -> None:
+        """Lsn by lsn, each acknowledged before the next: what the topic has last is then the only one in doubt."""
+        due: dict[int, list[tuple[Contract, dict[str, Any]]]] = {}
+        for view in self._views:
+            for contract, event in self._due(view, first, upto):
+                due.setdefault(event[SOURCE_LSN], []).append((contract, event))
+        if due:
+            topics = {contract.topic: contract for told in due.values() for contract, _ in told}
+            with Producer(lambda sent: None, {name: _headers(one) for name, one in topics.items()}) as producer:
+                for _, told in sorted(due.items()):
+                    for contract, event in told:
+                        key = str(event[contract.key]).encode()
+                        producer.send(facts(contract.topic, [key], [encoded(event)]))
+                    producer.flush()
+        self._told = {view.column: upto for view in self._views}
+
+    def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[Contract, dict[str, Any]]]:
         alert = view.declaration.alert
         assert alert is not None
         contract = contracts.load().of(alert.of)
         if view.column not in self._told:
             self._told[view.column] = last_told(contract.topic) - 1
         rows = rows_of(view, min(self._told[view.column], first - 1), upto)
-        if rows.num_rows and (found := list(events(view, alert, rows))):
-            headers = [("schema_version", str(contract.version).encode()), ("producer", PRODUCER)]
-            with Producer(lambda sent: None, {contract.topic: headers}) as producer:
-                keys = [str(event[contract.key]).encode() for event in found]
-                producer.send(facts(contract.topic, keys, [encoded(event) for event in found]))
-        self._told[view.column] = upto
+        if rows.num_rows:
+            yield from ((contract, event) for event in events(view, alert, rows))
+
+
+def _headers(contract: Contract) -> list[Header]:
+    return [("schema_version", str(contract.version).encode()), ("producer", PRODUCER)]
 
 
 def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:

@@ -1,5 +1,6 @@
 """Alerts: which rows are told of, and that the same row is told in the same bytes whenever it is."""
 
+import json
 import threading
 from typing import Any
 
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs import registry, testing
+from spark_jobs.feed.block import Block
 from spark_jobs.partials import compute
 from spark_jobs.sequences import given_key
 from spark_jobs.speed import alerts
@@ -89,6 +91,38 @@ def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch
     thread.close()
     assert alarms.said == ["the disk is away", None]
     assert asked == [(6, 9), (6, 9)], "from the last lsn that was told of, which may have been told of in part"
+
+
+def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: pytest.MonkeyPatch):
+    """A crash between two partitions of one lsn must not hide an earlier lsn's alerts."""
+    done: list[str] = []
+
+    class Kafka:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def __enter__(self) -> "Kafka":
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            pass
+
+        def send(self, block: Block) -> None:
+            done.extend(str(json.loads(value or b"")["source_lsn"]) for value in block.values)
+
+        def flush(self) -> None:
+            done.append("flushed")
+
+    found = rows([payment("a", 100_000), payment("b", 90_000)], [payment("c", 2_000)], [payment("d", 100_000)])
+    monkeypatch.setattr(alerts, "rows_of", lambda *_: found)
+    monkeypatch.setattr(alerts, "last_told", lambda topic: 0)
+    monkeypatch.setattr(alerts, "Producer", Kafka)
+    alarms = Alarms()
+    thread = alerts.Alerts([VIEW], alarms)
+    thread.notify(2, 4)
+    assert alarms.settled.wait(30)
+    thread.close()
+    assert done == ["2", "2", "flushed", "4", "flushed"]
 
 
 WRONG = {
