@@ -18,7 +18,7 @@ SPEED_PARTIALS = "speed.partials"
 
 ROWS_PER_FILE = 500_000
 
-SMALL = 500_000
+SMALL = 1_000_000
 """Rows that an audit may have in memory."""
 
 INSTANT = pa.timestamp("us", tz="UTC")
