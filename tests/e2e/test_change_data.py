@@ -169,6 +169,7 @@ def test_the_served_view_is_the_table(platform: Platform, table: ChangeData) -> 
     await_true(lambda: served() == table.rows(), 60, "the view does not become the table")
     table.execute("DELETE FROM orders WHERE order_id = 'b'", "UPDATE orders SET amount_cents = 1 WHERE order_id = 's1'")
     await_true(lambda: served() == table.rows(), 60, "the view does not become the table once more")
+    assert set(served()) == {"s1", "s2", "d", "e"}
 
 
 def test_no_password_is_on_a_command_line_or_in_a_log(table: ChangeData) -> None:

@@ -13,16 +13,8 @@ DAY = "2025-03-01"  # of the examples
 def test_a_record_has_one_note_in_both_layers_and_after_each_build(lake: Lake) -> None:
     """A repeated late order is a duplicate and no longer late; a forced day leaves all as it was."""
     lake.use("late_and_rejected", "orders_by_day")
-    lake.land(
-        [
-            event("order_placed", 1),
-            event("order_placed", 1),
-            event("order_placed", 2),
-            b"{",
-            b'{"event_type":"order_placed"}',
-        ],
-        topic="order_placed",
-    )
+    orders = [event("order_placed", number) for number in (1, 1, 2)]
+    lake.land([*orders, b"{", b'{"event_type":"order_placed"}'], topic="order_placed")
     lake.land([event("page_viewed", 3), event("order_placed", 2)])
     ensure_serving(lake.spark.sql, lake.views, lake.store)
     expected = [

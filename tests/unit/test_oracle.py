@@ -44,8 +44,8 @@ def busy() -> pa.Table:
 @cache
 def arrived() -> pa.Table:
     """The town's records, each taken by Kafka at one moment: those of the hours and the day before are late."""
-    place = town().schema.get_field_index("timestamp")
-    return town().set_column(place, "timestamp", pa.repeat(pa.scalar(NOW, tables.INSTANT), town().num_rows))
+    now = pa.repeat(pa.scalar(NOW, tables.INSTANT), town().num_rows)
+    return town().set_column(town().schema.get_field_index("timestamp"), "timestamp", now)
 
 
 @cache
@@ -95,8 +95,7 @@ def views_answer(view: str, facts: testing.Facts, cut: int) -> list[dict]:
 @pytest.mark.parametrize("view", sorted(oracle.ANSWERS))
 def test_views_and_oracle_give_the_same_answer_from_the_same_records_at_ten_cuts(view):
     """Late, repeated, out of order and malformed records among them."""
-    types = set(registry.views().served[view].event_types)
-    records = flights if types & set(nycflights.EVENT_TYPES) else town
+    records = flights if {*registry.views().served[view].event_types} & {*nycflights.EVENT_TYPES} else town
     records = busy if view in ("payments_flagged", "event_anomalies") else records
     records = {"late_and_rejected": arrived, "payments_scored": judged}.get(view, records)
     facts = facts_of(records)

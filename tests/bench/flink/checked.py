@@ -84,7 +84,7 @@ EXPECTED = {
     f"{sql.LANDED_PREFIX}{topic}": Expected(
         topic, ("event_type",), "n", f"SELECT '{topic}' AS event_type, count(*) AS n {{sound}}"
     )
-    for topic in sql.SHARES
+    for topic in sql.READ
 }
 
 

@@ -96,7 +96,7 @@ def flink_nothing(place: Stand) -> Span:
 
 def _plan(place: Stand, folder: Path, where: str, tables: list[str]) -> dict[str, Any]:
     every = sql.landed() | sql.views()
-    sources = [sql.source(event_type, place.settings.kafka) for event_type in sql.SHARES]
+    sources = [sql.source(event_type, place.settings.kafka) for event_type in sql.READ]
     return {
         "settings": SETTINGS | {"execution.checkpointing.dir": (folder / "checkpoints").as_uri()},
         "tables": [*sources, *tables],

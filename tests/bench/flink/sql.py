@@ -23,6 +23,8 @@ TYPES = {
 DUCKDB = {"STRING": "VARCHAR", "BIGINT": "BIGINT", "DOUBLE": "DOUBLE", "DATE": "DATE", INSTANT: "VARCHAR"}
 PAIMON = "paimon.`default`"
 LANDED_PREFIX = "landed_"
+READ = [name for name in SHARES if not contracts.load().of(name).nested]
+"""What the town sends, but for nested records, a hundredth of all."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,21 @@ def fields(event_type: str) -> dict[str, str]:
 
 
 def landed() -> dict[str, Kept]:
-    """A table per event type that the town sends."""
-    return {f"{LANDED_PREFIX}{name}": Kept(fields(name), 0, f"SELECT * FROM `{name}`") for name in SHARES}
+    """A table per event type that is read."""
+    return {f"{LANDED_PREFIX}{name}": Kept(fields(name), 0, f"SELECT * FROM `{name}`") for name in READ}
+
+
+HOUR = "FLOOR(occurred_at TO HOUR)"
 
 
 def views() -> dict[str, Kept]:
     """The aggregates; a record without a key belongs to none."""
-    hour = "FLOOR(occurred_at TO HOUR)"
+    return _of_orders() | _of_others()
+
+
+def _of_orders() -> dict[str, Kept]:
     revenue = "SUM(quantity * unit_price_cents)"
     sound = "store_id IS NOT NULL AND occurred_at IS NOT NULL"
-    words = "SPLIT(REGEXP_REPLACE(LOWER(`text`), '[^a-z0-9]+', ' '), ' ')"
-    newest = "ROW_NUMBER() OVER (PARTITION BY bus_id ORDER BY occurred_at DESC)"
-    position = "bus_id, occurred_at, line, lat, lon"
     return {
         "orders_by_day": Kept(
             {"store_id": "BIGINT", "day": "DATE", "orders": "BIGINT", "revenue_cents": "BIGINT"},
@@ -87,8 +92,8 @@ def views() -> dict[str, Kept]:
         "orders_by_hour": Kept(
             {"store_id": "BIGINT", "hour": INSTANT, "orders": "BIGINT", "revenue_cents": "BIGINT", "buyers": "BIGINT"},
             2,
-            f"SELECT store_id, {hour}, COUNT(*), {revenue}, COUNT(DISTINCT user_id) FROM order_placed WHERE {sound} "
-            f"GROUP BY store_id, {hour}",
+            f"SELECT store_id, {HOUR}, COUNT(*), {revenue}, COUNT(DISTINCT user_id) FROM order_placed WHERE {sound} "
+            f"GROUP BY store_id, {HOUR}",
         ),
         "orders_by_colour": Kept(
             {"colour": "STRING", "orders": "BIGINT", "mean_price": "DOUBLE"},
@@ -96,11 +101,19 @@ def views() -> dict[str, Kept]:
             "SELECT colour, COUNT(*), AVG(CAST(unit_price_cents AS DOUBLE)) FROM order_placed "
             "WHERE colour IS NOT NULL GROUP BY colour",
         ),
+    }
+
+
+def _of_others() -> dict[str, Kept]:
+    words = "SPLIT(REGEXP_REPLACE(LOWER(`text`), '[^a-z0-9]+', ' '), ' ')"
+    newest = "ROW_NUMBER() OVER (PARTITION BY bus_id ORDER BY occurred_at DESC)"
+    position = "bus_id, occurred_at, line, lat, lon"
+    return {
         "page_views_per_user_hour": Kept(
             {"user_id": "BIGINT", "hour": INSTANT, "page_views": "BIGINT"},
             2,
-            f"SELECT user_id, {hour}, COUNT(*) FROM page_viewed "
-            f"WHERE user_id IS NOT NULL AND occurred_at IS NOT NULL GROUP BY user_id, {hour}",
+            f"SELECT user_id, {HOUR}, COUNT(*) FROM page_viewed "
+            f"WHERE user_id IS NOT NULL AND occurred_at IS NOT NULL GROUP BY user_id, {HOUR}",
         ),
         "word_count": Kept(
             {"word": "STRING", "n": "BIGINT"},
