@@ -1,6 +1,6 @@
 """`make bench`: DRAIN, FRESH, SERVE, VIEWS and KEYS on the real platform, as a table and as JSON.
 
-Nothing is asserted about time: a run counts only where its answers equal the oracle, and then says what it took.
+Nothing is asserted about time: a run counts only where its answers are right, and then says what it took.
 """
 
 import json
