@@ -103,7 +103,7 @@ BATCH = pa.struct(
     ]
 )
 
-# A row of master.log: a record, or the `__batch__` row of its micro-batch.
+# A row of master.log: a record, the `__batch__` row of its micro-batch, or a schema that comes in force (`activation`).
 LOG = pa.schema(
     [
         ("lsn", pa.int64()),
@@ -114,6 +114,7 @@ LOG = pa.schema(
     ]
 )
 RECORD_ROW = "record"
+SCHEMA_ROW = "schema"  # the greatest of the three kinds, so that Delta's statistics tell which files have one
 
 # The `control` column of speed.partials; which fields are set depends on the row's `view`.
 CONTROL = pa.struct(

@@ -21,9 +21,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.window import Window
 
 from spark_jobs import contracts, files, notes, tables
+from spark_jobs.activation import Activations
 from spark_jobs.contracts import Contract
 from spark_jobs.decode import Decoded as Found
-from spark_jobs.decode import decode
+from spark_jobs.decode import decode_landed
 from spark_jobs.dedupe import without
 from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.landed import ARROW_ROWS, Batches, Landed, Reader
@@ -41,6 +42,8 @@ REPORT = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("file", WRITTE
 IDENTITY_FILE = "identities"
 
 Task = Callable[[Batches], Batches]
+JudgedBy = tuple[Activations, int]
+"""The schemas of the log, and the cut up to which they count."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,11 @@ def scratch(run_id: str) -> Iterator[str]:
         fs.delete_dir(path)
 
 
-def decoded(records: Landed, history: DataFrame | None, folder: str) -> Decoded:
+def decoded(records: Landed, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> Decoded:
     """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: scratch space."""
     spark = records.spark
     frame, read = records.tasks()
-    found = _written(frame, _decoding(read, folder))
+    found = _written(frame, _decoding(read, judged_by, folder))
     identities = _read(spark, [one.address for _, one in found.pop(IDENTITY_FILE, [])], IDENTITIES)
     lost = f"{folder}/losers"
     _losers(identities, history).write.parquet(lost)
@@ -117,14 +120,14 @@ def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]
     return found
 
 
-def _decoding(read: Reader, folder: str) -> Task:
+def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
     roots = {one.event_type: tables.path(tables.facts(one.event_type)) for one in contracts.load()}
     quarantine = tables.path(tables.QUARANTINE)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        known, pending, size = contracts.load(), list[Found](), 0
+        pending, size = list[Found](), 0
         for batch in read(batches):
-            pending.append(decode(pa.Table.from_batches([batch]).cast(tables.RECORD), known))
+            pending.append(decode_landed(pa.Table.from_batches([batch]).cast(tables.RECORD), *judged_by))
             size += batch.num_rows
             if size >= tables.ROWS_PER_FILE:
                 yield from flushed(pending)

@@ -1,6 +1,7 @@
 """`decode`: the master log's new records become facts, quarantined records or counted duplicates.
 
-master.log (previous cut, cut] and the lsns of days to rebuild -> facts.<type>, master.quarantine, master.duplicates.
+master.log (previous cut, cut], the lsns of days to rebuild, and those of records that a newer schema takes out of
+quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
@@ -12,11 +13,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import contracts, notes, tables, warehouse
-from spark_jobs.batch import decoding, fact_tables, stored
-from spark_jobs.batch.decoding import QUARANTINED, Decoded, fact_columns
+from spark_jobs import activation, contracts, notes, tables, warehouse
+from spark_jobs.activation import Activations
+from spark_jobs.batch import decoding, fact_tables, stored, taken_back
+from spark_jobs.batch.decoding import QUARANTINED, Decoded, JudgedBy, fact_columns
 from spark_jobs.batch.fact_tables import DUPLICATE, Output
-from spark_jobs.batch.scope import Scope, scope
+from spark_jobs.batch.scope import Scope, ranges_of, scope
 from spark_jobs.batch.stored import in_days
 from spark_jobs.landed import Landed
 from spark_jobs.ledger.models import Run
@@ -25,19 +27,35 @@ from spark_jobs.settings import settings
 
 Say = Callable[[str], None]
 
+TAKEN_BACK = "taken_back"
+"""In a run's summary: ranges of older lsns."""
+
 
 def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
     """Bring the facts to the run's cut and decode its days again; a run that has done so does nothing."""
     if run.step != "plan":
         return
     fact_tables.create()
-    todo = scope(run.previous_cut, run.cut, _lsns_of(run.days, run.previous_cut))
-    summary = {} if todo.is_empty else _decode(spark, store, run, todo, say)
+    activations = activation.of_log()
+    back = _taken_back(store, run, activations, say)
+    todo = scope(run.previous_cut, run.cut, [*_lsns_of(run.days, run.previous_cut), *back])
+    summary = {} if todo.is_empty else _decode(spark, store, run, todo, (activations, run.cut), say)
     store.progress(run.run_id, "decode", **summary)
 
 
+def _taken_back(store: Store, run: Run, activations: Activations, say: Say) -> list[int]:
+    """Lsns with records that newer schemas accept. Kept in the ledger: a retry would not find all in quarantine."""
+    if TAKEN_BACK not in run.summary:
+        found = taken_back.lsns(activations, run.previous_cut, run.cut)
+        store.progress(run.run_id, run.step, **{TAKEN_BACK: ranges_of(found)})
+        if found:
+            say(f"newer schemas accept quarantined records: {len(found):,} older lsns are decoded again")
+        return found
+    return [lsn for first, last in run.summary[TAKEN_BACK] for lsn in range(first, last + 1)]
+
+
 def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
-    """Lsns that hold a fact of those days, or were landed on them (their rejects may be facts now)."""
+    """Lsns that hold a fact of those days, or were landed on them."""
     if not days:
         return []
     facts = {one: tables.facts(one) for one in _types_with_facts()}
@@ -48,9 +66,9 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
         return [lsn for (lsn,) in con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})").fetchall()]
 
 
-def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, say: Say) -> dict[str, Any]:
+def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:
     with decoding.scratch(run.run_id) as folder:
-        found = decoding.decoded(Landed(spark, tuple(todo.ranges())), _history(spark, todo), folder)
+        found = decoding.decoded(Landed(spark, tuple(todo.ranges())), judged_by, _history(spark, todo), folder)
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
             for event_type, days in _changed_days(spark, todo, found).items():

@@ -28,6 +28,7 @@ COMMANDS = {
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",
     "sql": "spark_jobs.cli.serving:sql",
+    "schemas": "spark_jobs.cli.schemas:schemas",
     "views": "spark_jobs.cli.view:views",
     "view": "spark_jobs.cli.view:view",
     "explain": "spark_jobs.cli.serving:explain",

@@ -3,11 +3,13 @@
 records (tables.RECORD) -> decode -> facts per event type (Contract.fact_schema), rejects (tables.REJECT)
 Notes of late and rejected records are facts of the type `record_noted` (spark_jobs/notes).
 
+`decode` judges by the schemas that it is given, `decode_landed` by those that the log says were in force.
 `layouts` proves whole columns of records at once; what it cannot prove goes to `rows`, which decides. Pure: Arrow in,
 Arrow out, used by both layers.
 """
 
 from spark_jobs.decode.assemble import Decoded, decode
+from spark_jobs.decode.landed import AS_LANDED, decode_landed
 from spark_jobs.decode.reasons import Reason, Rejected
 
-__all__ = ["Decoded", "Reason", "Rejected", "decode"]
+__all__ = ["AS_LANDED", "Decoded", "Reason", "Rejected", "decode", "decode_landed"]

@@ -36,6 +36,17 @@ def decode(records: pa.Table, contracts: Contracts) -> Decoded:
 
     Those that are rejected or late have a note as well.
     """
+    return noted(bare(records, contracts), contracts)
+
+
+def by_row(records: pa.Table, contracts: Contracts) -> Decoded:
+    """The same answer without the vectorised path: the reference for tests."""
+    parts, rejects = judged(records, np.arange(records.num_rows), contracts)
+    return noted(Decoded(identified(parts), rejects), contracts)
+
+
+def bare(records: pa.Table, contracts: Contracts) -> Decoded:
+    """As `decode`, without notes."""
     facts: dict[str, list[pa.Table]] = defaultdict(list)
     unproven, start = [], 0
     for block in blocks(records):
@@ -49,19 +60,14 @@ def decode(records: pa.Table, contracts: Contracts) -> Decoded:
     judged_facts, rejects = judged(records, rows, contracts)
     for name, parts in judged_facts.items():
         facts[name] += parts
-    return _noted(identified(facts), rejects, contracts)
+    return Decoded(identified(facts), rejects)
 
 
-def by_row(records: pa.Table, contracts: Contracts) -> Decoded:
-    """The same answer without the vectorised path: the reference for tests."""
-    parts, rejects = judged(records, np.arange(records.num_rows), contracts)
-    return _noted(identified(parts), rejects, contracts)
-
-
-def _noted(facts: dict[str, pa.Table], rejects: pa.Table, contracts: Contracts) -> Decoded:
+def noted(found: Decoded, contracts: Contracts) -> Decoded:
     """With the notes, where they are an event type."""
-    noted = notes.of_decoded(facts, rejects) if notes.NOTED in contracts else None
-    return Decoded(facts | {notes.NOTED: noted} if noted else facts, rejects)
+    if notes.NOTED not in contracts or not (rows := notes.of_decoded(found.facts, found.rejects)):
+        return found
+    return Decoded({**found.facts, notes.NOTED: rows}, found.rejects)
 
 
 def judged(

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from spark_jobs.dialect import Dialect, listed, quote, since_epoch
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
-from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, NOT_COVERED, Evidence
+from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, NOT_COVERED, TAKEN_BACK, Evidence
 from spark_jobs.registry import Views
 from spark_jobs.serving.merged import Merged
 from spark_jobs.serving.render import Source
@@ -81,7 +81,7 @@ def attribute(spoken: Merged, view: View, shape: Shape, evidence: Evidence, answ
     """
     con = spoken.con
     con.execute("ALTER TABLE differing ADD COLUMN cause VARCHAR")
-    seen = [(cause, keys) for cause in (NOT_COVERED, DUPLICATE) for keys in evidence.keys(cause, view)]
+    seen = [(cause, keys) for cause in (NOT_COVERED, DUPLICATE, TAKEN_BACK) for keys in evidence.keys(cause, view)]
     for cause, keys in seen:
         _claim(con, view, shape, cause, keys)
     if seen:

@@ -5,13 +5,15 @@ coverage, duplicates, verdicts, replaced days -> facts per cause -> keys, by the
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from spark_jobs import contracts, notes, tables, warehouse
+from spark_jobs import activation, contracts, notes, tables, warehouse
 from spark_jobs.batch import coverage
-from spark_jobs.decode import decode
+from spark_jobs.decode import decode_landed
+from spark_jobs.dedupe import divided
 from spark_jobs.dialect import Dialect, listed
 from spark_jobs.partials import compute
 from spark_jobs.sequences import given_key
@@ -19,9 +21,11 @@ from spark_jobs.view import SequenceView, View
 
 NOT_COVERED = "not_covered"
 DUPLICATE = "duplicate_outside_window"
+TAKEN_BACK = "accepted_by_newer_schema"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
+PLACE = [name for name, _ in tables.COORDINATES]
 Facts = Mapping[str, pa.Table]
 
 
@@ -33,6 +37,7 @@ class Evidence:
         self.old_cut, self.new_cut, self.changed = old_cut, new_cut, changed
         self.coverage = coverage.covered(old_cut)
         self.unmarked = _unmarked(old_cut, new_cut)
+        self.taken_back = _taken_back(old_cut, new_cut)
 
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
@@ -42,8 +47,9 @@ class Evidence:
                 yield found.partials[view.column]
 
     def _facts(self, cause: str, view: View) -> Iterator[Facts]:
-        if cause == DUPLICATE:
-            mine = {name: rows for name, rows in self.unmarked.items() if name in view.event_types}
+        if cause in (DUPLICATE, TAKEN_BACK):
+            found = self.unmarked if cause == DUPLICATE else self.taken_back
+            mine = {name: rows for name, rows in found.items() if name in view.event_types}
             if mine:
                 yield mine
         elif cause == NOT_COVERED:
@@ -95,13 +101,43 @@ def _unmarked(above: int, upto: int) -> Facts:
     lsns = [row[0] for row in con.execute("SELECT DISTINCT lsn FROM counted ORDER BY lsn").fetchall()]
     if not lsns:
         return {}
+    return notes.either_way(decode_landed(_records(con, "counted", lsns[0], lsns[-1]), activation.of_log()).facts)
+
+
+def _taken_back(above: int, upto: int) -> Facts:
+    """What the speed layer rejected in (above, upto] and the batch layer accepts, by schemas that came in between.
+
+    As facts, and as the notes that either layer has of them.
+    """
+    activations = activation.of_log()
+    if not activations.within(above, upto):
+        return {}
+    con = warehouse.connect({"partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG})
+    con.execute(
+        'CREATE TEMP TABLE rejected AS SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
+        f"WHERE view = '{tables.REJECT_ROW}' AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
+    )
+    records = _records(con, "rejected", above + 1, upto)
+    accepted = decode_landed(records, activations, upto).facts
+    facts = notes.either_way(notes.countable(accepted))
+    places = pa.concat_tables(rows.select(PLACE) for rows in [notes.NOTE.empty_table(), *facts.values()])
+    told = [
+        found.get(notes.NOTED, notes.NOTE.empty_table())
+        for found in (decode_landed(records, activations).facts, accepted)
+    ]
+    of_taken = [divided(rows, places)[1] for rows in told]
+    return facts | {notes.NOTED: pa.concat_tables([facts[notes.NOTED], *of_taken])}
+
+
+def _records(con: duckdb.DuckDBPyConnection, listed_in: str, first: int, last: int) -> pa.Table:
+    """The records whose coordinates are listed in a table of `con`, of [first, last]."""
     names = [field.name for field in tables.RECORD]
-    bounds = f"lsn BETWEEN {lsns[0]:d} AND {lsns[-1]:d}"
+    within = f"lsn BETWEEN {first:d} AND {last:d}"
     found = con.sql(
-        f"SELECT {listed(names, Dialect.DUCKDB)} FROM (SELECT * FROM log WHERE kind = 'record' AND {bounds}) "
-        'SEMI JOIN counted USING (lsn, topic, partition, "offset")'
-    ).to_arrow_table()
-    return notes.either_way(decode(found.cast(tables.RECORD), contracts.load()).facts)
+        f"SELECT {listed(names, Dialect.DUCKDB)} FROM (SELECT * FROM log WHERE kind = 'record' AND {within}) "
+        f'SEMI JOIN {listed_in} USING (lsn, topic, partition, "offset")'
+    )
+    return found.to_arrow_table().cast(tables.RECORD)
 
 
 def _facts_where(view: View, of: ds.Expression, only: str | None = None) -> Iterator[Facts]:

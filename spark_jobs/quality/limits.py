@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs import contracts, notes, tables, warehouse
+from spark_jobs import activation, contracts, notes, tables, warehouse
 from spark_jobs.batch import coverage
 from spark_jobs.quality import rebuild
 from spark_jobs.quality.evidence import Evidence, Facts
@@ -27,9 +27,9 @@ class Unbuilt(Evidence):
         self.coverage = coverage.covered(cut)
         con = rebuild.connect()
         log = warehouse.dataset(tables.MASTER_LOG)
-        rebuild.facts(con, rebuild.records(log, head, above=cut), contracts.load())
+        rebuild.facts(con, rebuild.records(log, head, above=cut), activation.of_log())
         _add_repetitions(con, cut)
-        self.unmarked = _unmarked(con, cut, head)
+        self.unmarked, self.taken_back = _unmarked(con, cut, head), {}
         self._facts_past_cut = {
             one.event_type: con.sql(rebuild.settled(con, one, "losers")).to_arrow_table() for one in contracts.load()
         }

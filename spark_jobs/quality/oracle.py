@@ -15,6 +15,7 @@ import pyarrow as pa
 from spark_jobs.quality import oracle_buses, oracle_loops, oracle_notes
 from spark_jobs.quality.oracle_events import Events, Partition
 from spark_jobs.quality.oracle_sql import EVENT_TYPES, NAMES, RATES, SETTINGS, STOCK, clicks, rates
+from spark_jobs.quality.strange_times import Times
 
 APPROXIMATE = {("orders_by_hour", "buyers"): 5 * 1.04 / 4096**0.5}
 """Relative error to allow: five standard errors of a HyperLogLog sketch of 2^12 registers (Flajolet et al. 2007)."""
@@ -191,13 +192,17 @@ ANSWERS: Mapping[str, str | Callable[[Events], pa.Table]] = {
 class Oracle:
     """The answers over some records, which are read once.
 
-    records, upto: as of `Events`. now: the moment of the question, `$now` in the answers that depend on it.
+    records, upto, times: as of `Events`. now: the moment of the question, `$now` in the answers that depend on it.
     """
 
     def __init__(
-        self, records: pa.Table | str, upto: Mapping[Partition, int] | None = None, now: datetime | None = None
+        self,
+        records: pa.Table | str,
+        upto: Mapping[Partition, int] | None = None,
+        now: datetime | None = None,
+        times: Times | None = None,
     ) -> None:
-        self._events = Events(records, upto)
+        self._events = Events(records, upto, times)
         self._now = now
 
     def expected(self, view: str) -> pa.Table:

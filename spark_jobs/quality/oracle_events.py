@@ -16,6 +16,7 @@ import pyarrow.json
 
 from spark_jobs.quality import strangers
 from spark_jobs.quality.strange_json import NoEvent
+from spark_jobs.quality.strange_times import Times
 
 Partition = tuple[str, int]
 
@@ -40,10 +41,14 @@ class Events:
     records: a table, or a glob of Parquet files, with topic, partition, offset, timestamp, key, value; and, where
     known, lsn (else 0), headers, and outcome and reason as in the producer ledger (null: nobody wrote down what it is).
     upto: per (topic, partition) the first offset that no longer counts; others do not count; None: everything counts.
+    times: from which lsn on which schemas are in force; None: always all of them.
     """
 
-    def __init__(self, records: pa.Table | str, upto: Mapping[Partition, int] | None = None) -> None:
+    def __init__(
+        self, records: pa.Table | str, upto: Mapping[Partition, int] | None = None, times: Times | None = None
+    ) -> None:
         self._con = duckdb.connect()
+        self._times = times or Times()
         if isinstance(records, pa.Table):
             self._con.register("given", records)
         else:
@@ -72,7 +77,7 @@ class Events:
         found = self._con.sql("SELECT * FROM counted WHERE outcome = 'rejected' OR outcome IS NULL")
         for record in (one for batch in found.to_arrow_reader(LINES) for one in batch.to_pylist()):
             try:
-                strangers.judged(record)
+                self._times.judged(record)
             except NoEvent as refused:
                 yield refused.event_type, record["timestamp"], record["reason"] or refused.reason
 
@@ -93,7 +98,7 @@ class Events:
         known = "outcome IN ('fact', 'duplicate')"
         is_line = "false" if strangers.is_nested(event_type) else "value IS NOT NULL"
         listed = self._read(topic, event_type, f"{known} AND {is_line}", _listed)
-        strange = self._read(topic, event_type, f"outcome IS NULL OR {known} AND NOT ({is_line})", _strange)
+        strange = self._read(topic, event_type, f"outcome IS NULL OR {known} AND NOT ({is_line})", self._strange)
         return pa.concat_tables([_schema(event_type).empty_table(), *listed, *strange])
 
     def _read(
@@ -102,6 +107,16 @@ class Events:
         found = self._con.sql(f"SELECT * FROM counted WHERE topic = ? AND ({which})", params=[topic])
         batches = found.to_arrow_reader(LINES)
         return [reading(pa.Table.from_batches([batch]), event_type) for batch in batches if batch.num_rows]
+
+    def _strange(self, records: pa.Table, event_type: str) -> pa.Table:
+        """Records of which nobody said what they are, and those that have no value to say it."""
+        events = []
+        for record in records.to_pylist():
+            event = self._times.read(record)
+            if event is not None and event["event_type"] == event_type:
+                events.append({**{name: record[name] for name, _ in CARRIED}, **event})
+        kinds = pa.schema([*CARRIED, *_fields(event_type).items()])
+        return pa.Table.from_pylist(events, kinds).cast(_schema(event_type))
 
 
 def _fields(event_type: str) -> dict[str, pa.DataType]:
@@ -142,14 +157,3 @@ def _json(lines: list[bytes], written: pa.Schema, event_type: str) -> pa.Table:
     if read.num_rows != len(lines):
         raise ValueError(f"{event_type}: {len(lines)} records that are listed as facts hold {read.num_rows} objects")
     return read
-
-
-def _strange(records: pa.Table, event_type: str) -> pa.Table:
-    """Records of which nobody said what they are, and those that have no value to say it."""
-    events = []
-    for record in records.to_pylist():
-        event = strangers.read(record)
-        if event is not None and event["event_type"] == event_type:
-            events.append({**{name: record[name] for name, _ in CARRIED}, **event})
-    kinds = pa.schema([*CARRIED, *_fields(event_type).items()])
-    return pa.Table.from_pylist(events, kinds).cast(_schema(event_type))

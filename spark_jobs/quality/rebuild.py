@@ -10,9 +10,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, notes, sequences, tables, warehouse
+from spark_jobs import aggregates, contracts, notes, sequences, tables, warehouse
+from spark_jobs.activation import EVERY, Activations
 from spark_jobs.contracts import Contract, Contracts
-from spark_jobs.decode import decode
+from spark_jobs.decode import AS_LANDED, decode_landed
 from spark_jobs.dialect import Dialect
 from spark_jobs.sketches import add_sketches, sketched
 from spark_jobs.view import AggregateView, SequenceView, View
@@ -31,15 +32,21 @@ def records(log: ds.Dataset, cut: int, above: int = 0) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch]).cast(tables.RECORD)
 
 
-def facts(con: duckdb.DuckDBPyConnection, portions: Iterable[pa.Table], known: Contracts) -> None:
-    """Tables in `con`: `facts_<type>`, `rejects` and `duplicates`, as the batch layer would have made them."""
+def facts(
+    con: duckdb.DuckDBPyConnection,
+    portions: Iterable[pa.Table],
+    activations: Activations = EVERY,
+    cut: int = AS_LANDED,
+) -> None:
+    """Tables in `con`: `facts_<type>`, `rejects` and `duplicates`, as the batch layer would have made them at `cut`."""
+    known = contracts.load()
     con.register("nothing", tables.REJECT.empty_table())
     con.execute("CREATE OR REPLACE TEMP TABLE rejects AS FROM nothing")
     for contract in known:
         con.register("nothing", contract.fact_schema.empty_table())
         con.execute(f"CREATE OR REPLACE TEMP TABLE {all_of(contract)} AS FROM nothing")
     for portion in portions:
-        found = decode(portion, known)
+        found = decode_landed(portion, activations, cut)
         for event_type, rows in [*found.facts.items(), (None, found.rejects)]:
             con.register("portion", rows)
             into = "rejects" if event_type is None else all_of(known.of(event_type))

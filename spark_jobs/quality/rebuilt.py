@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from spark_jobs import tables, warehouse
-from spark_jobs.contracts import Contracts
+from spark_jobs import activation, contracts, tables, warehouse
 from spark_jobs.dialect import Dialect, listed, since_epoch
 from spark_jobs.quality import rebuild
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
@@ -22,10 +21,11 @@ FACTS = "facts are what the log gives"
 NAMES = ("stored", "rebuilt")
 
 
-def facts_stand(con: duckdb.DuckDBPyConnection, known: Contracts, cut: int) -> Finding:
-    """Facts, quarantined records and duplicates at or below the cut are those that the log gives today."""
-    rebuild.facts(con, rebuild.records(warehouse.dataset(tables.MASTER_LOG), cut), known)
-    relations = {tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in known}
+def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
+    """Facts, quarantined records and duplicates at or below the cut are those that the log gives."""
+    log = rebuild.records(warehouse.dataset(tables.MASTER_LOG), cut)
+    rebuild.facts(con, log, activation.of_log(), cut)
+    relations = {tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in contracts.load()}
     relations[tables.QUARANTINE] = ("rejects", [*PLACE, "value", "reason", "field"])
     relations[tables.DUPLICATES] = ("duplicates", [*PLACE, "event_type", "identity"])
     said: list[str] = []

@@ -30,6 +30,7 @@ from spark_jobs.quality.evidence import Evidence
 from spark_jobs.quality.findings import Absent, Finding, State, Unable, finding
 from spark_jobs.quality.limits import Unbuilt
 from spark_jobs.quality.oracle import APPROXIMATE, Oracle
+from spark_jobs.quality.strange_times import times
 from spark_jobs.registry import Views
 from spark_jobs.serving import pins
 from spark_jobs.serving.merged import Merged
@@ -80,7 +81,8 @@ class Pinned:
         folder = Path(self.stack.enter_context(scratch))
         log = warehouse.dataset(tables.MASTER_LOG)
         records(log, self.ledger, self.pin.head, folder / "records.parquet")
-        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head), self.pin.now)
+        cut = max(source.cut for source in self.merged.sources.values())
+        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head), self.pin.now, times(log, cut))
 
     @cached_property
     def merged(self) -> Merged:

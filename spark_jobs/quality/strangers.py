@@ -34,21 +34,26 @@ BROKEN = {
 """Keyword of a schema -> the reason code of a value that breaks it."""
 
 
+InForce = frozenset[str] | None
+"""Names of the schemas by which a record is read, as `order_placed.v1`; None: all that there are."""
+
+
 @cache
-def schemas() -> dict[str, dict[int, dict[str, Any]]]:
+def schemas(of: InForce = None) -> dict[str, dict[int, dict[str, Any]]]:
     """Event type -> version -> schema."""
     found: dict[str, dict[int, dict[str, Any]]] = {}
     for path in FOLDER.glob("*.v*.json"):
         event_type, version, _ = path.name.rsplit(".", 2)
-        found.setdefault(event_type, {})[int(version[1:])] = json.loads(path.read_text("utf-8"))
+        if of is None or path.stem in of:
+            found.setdefault(event_type, {})[int(version[1:])] = json.loads(path.read_text("utf-8"))
     return found
 
 
 @cache
-def topics() -> dict[str, list[str]]:
+def topics(of: InForce = None) -> dict[str, list[str]]:
     """Topic -> its event types; those that the platform notes itself have none."""
     found: dict[str, list[str]] = {}
-    for event_type, versions in sorted(schemas().items()):
+    for event_type, versions in sorted(schemas(of).items()):
         about = versions[max(versions)]["x-tidemark"]
         if not about.get("noted"):
             found.setdefault(about["topic"], []).append(event_type)
@@ -62,53 +67,45 @@ def properties(event_type: str) -> dict[str, dict[str, Any]]:
     return fields
 
 
-def read(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The event of one record as of `judged`, or None."""
-    try:
-        return judged(record)
-    except NoEvent:
-        return None
-
-
-def judged(record: Mapping[str, Any]) -> dict[str, Any]:
+def judged(record: Mapping[str, Any], of: InForce = None) -> dict[str, Any]:
     """The event of one record (topic, key, value, timestamp; headers where known): its fields, instants as datetime.
 
     `deleted` is always there; a tombstone has the key's field alone. Raises NoEvent.
     """
     topic, value = record["topic"], record["value"]
-    if topic not in topics():
+    if topic not in topics(of):
         raise NoEvent("unknown_topic")
     if value is None:
-        return _tombstone(record, topics()[topic][0])
+        return _tombstone(record, topics(of)[topic][0])
     event = parsed(value)
-    event_type = _claimed(event, topic)
+    event_type = _claimed(event, topic, of)
     try:
-        return _event(event, event_type, _version(event_type, record.get("headers")))
+        return _event(event, event_type, _version(event_type, record.get("headers"), of))
     except NoEvent as refused:
         raise NoEvent(refused.reason, event_type) from None
 
 
-def _claimed(event: dict[str, Any], topic: str) -> str:
+def _claimed(event: dict[str, Any], topic: str, of: InForce) -> str:
     """The event type; nested records do not say it."""
-    if is_nested(topics()[topic][0]):
-        return topics()[topic][0]
+    if is_nested(topics(of)[topic][0]):
+        return topics(of)[topic][0]
     if "event_type" not in event:
         raise NoEvent("missing_field")
     event_type = event["event_type"]
     if not isinstance(event_type, str):
         raise NoEvent("null_field" if event_type is None else "wrong_type")
-    if event_type not in schemas():
+    if event_type not in schemas(of):
         raise NoEvent("unknown_event_type")
-    if event_type not in topics()[topic]:
+    if event_type not in topics(of)[topic]:
         raise NoEvent("wrong_topic", event_type)
     return event_type
 
 
-def _version(event_type: str, headers: list[dict[str, Any]] | None) -> int:
+def _version(event_type: str, headers: list[dict[str, Any]] | None, of: InForce) -> int:
     named = [header["value"] for header in headers or () if header["key"] == "schema_version"]
     if not named:
-        return max(schemas()[event_type])
-    if not re.fullmatch(rb"[0-9]{1,9}", named[-1] or b"") or int(named[-1]) not in schemas()[event_type]:
+        return max(schemas(of)[event_type])
+    if not re.fullmatch(rb"[0-9]{1,9}", named[-1] or b"") or int(named[-1]) not in schemas(of)[event_type]:
         raise NoEvent("unknown_version")
     return int(named[-1])
 

@@ -115,7 +115,7 @@ def _facts(scene: Scene) -> dict[str, str]:
 def _facts_stand(scene: Scene) -> Finding:
     if not scene.cut:
         raise Absent("nothing is built yet")
-    return rebuilt.facts_stand(scene.again, contracts.load(), scene.cut)
+    return rebuilt.facts_stand(scene.again, scene.cut)
 
 
 def _view_stands(scene: Scene, view: View) -> Finding:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, contracts, notes, sequences, tables, warehouse
-from spark_jobs.decode import decode
+from spark_jobs import activation, aggregates, notes, sequences, tables, warehouse
+from spark_jobs.decode import decode_landed
 from spark_jobs.dialect import Dialect, since_epoch
 from spark_jobs.serving.merged import Merged
 from spark_jobs.speed.given import Given
@@ -61,7 +61,7 @@ def _given(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
     """The records of what the rows of these records were given: the newest before each, such as its model."""
     if not isinstance(view, SequenceView) or not view.given or not found:
         return
-    known = Given([view], cut).before(max(one.lsn for one in found))
+    known = Given([view], cut, activation.of_log()).before(max(one.lsn for one in found))
     for facts in known.values():
         rows = facts.select(["lsn", "topic", "partition", "offset"]).to_pylist()
         places = sorted(Origin(**row, layer="given") for row in rows)
@@ -102,7 +102,7 @@ def _decoded(merged: Merged, view: View, lsns: Sequence[int]) -> Iterator[tuple[
     verdicts = warehouse.dataset(tables.SPEED_PARTIALS).to_table(["lsn", "control"], filter=of).flatten()
     names = {"control.topic": "topic", "control.partition": "partition", "control.offset": "offset", "lsn": "lsn"}
     losers = pa.table({new: verdicts[old] for old, new in names.items()})
-    for event_type, facts in notes.settled(decode(records, contracts.load()).facts, losers).items():
+    for event_type, facts in notes.settled(decode_landed(records, activation.of_log()).facts, losers).items():
         if event_type in view.event_types:
             merged.con.register(f"decoded_{event_type}", facts)
             yield event_type, f"decoded_{event_type}"

@@ -9,20 +9,19 @@ import json
 import logging
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import contracts, definitions, registry, tables
-from spark_jobs.batch.publish import ensure_serving
+from spark_jobs import activation, contracts, definitions, registry, tables
+from spark_jobs.activation import Activations, Entry
 from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
 from spark_jobs.landed import ARROW_ROWS
 from spark_jobs.ledger import store as ledger
-from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.session import driver, spark_session
 from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol, scratch
@@ -31,6 +30,7 @@ from spark_jobs.speed.broker import Broker
 from spark_jobs.speed.direct import DirectWriter
 from spark_jobs.speed.given import Given
 from spark_jobs.speed.housekeeping import Housekeeping
+from spark_jobs.speed.naming import name_for_readers
 from spark_jobs.speed.partials_step import Outcome, write_new
 from spark_jobs.speed.status import Clock, Status
 from spark_jobs.speed.workers import take
@@ -41,8 +41,6 @@ log = logging.getLogger("tidemark.speed")
 FETCH_WAIT_MS = 10
 """A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
 them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
-
-NAMING_PAUSE_SECONDS = 1.0
 
 PROPERTIES = {
     # Readers' names are the Thrift server's business; a metastore client would be a tenth of this JVM's start.
@@ -67,37 +65,28 @@ class SpeedLayer:
         self.status = Status(store)
         self.alerts = Alerts(self.views, self.status)
         self.end = protocol.EMPTY
+        self.activations = Activations()
         self.epoch = 0
         self.direct: DirectWriter
 
     def prepare(self) -> None:
-        """Topics, tables, the log's end, and everything that the log has and the partials lack."""
+        """Topics, tables, the log's end, everything that the log has and the partials lack, and new schemas."""
         definitions.check(self.store, self.views)
         topics.create(contracts.load())
         land.create()
         hot.create(self.views)
         scratch.clear()
-        threading.Thread(target=self._name, daemon=True).start()
-        self.direct = DirectWriter(Given(self.views, min(self._floors().values(), default=0)))
+        threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
         self.end = land.log_end()
+        self.activations = activation.of_log().with_new(self.end.lsn + 1)
+        given = Given(self.views, min(self._floors().values(), default=0), self.activations)
+        self.direct = DirectWriter(given)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
         catch_up.restore_window(self.window)
-        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.direct.given, self._caught_up)
+        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, given, self._caught_up)
         self.alerts.notify(self.end.lsn, self.end.lsn)
-
-    def _name(self) -> None:
-        """Give readers the names of tables and serving views, by the Thrift server; landing does not wait for it."""
-        while True:
-            try:
-                with connect() as connection:
-                    ensure_serving(lambda sql: ask(connection, sql).rows, registry.load(), self.store)
-            except (SqlError, ledger.LedgerError) as error:
-                self.status.set_named(refused=str(error))
-                time.sleep(NAMING_PAUSE_SECONDS)
-            else:
-                self.status.set_named()
-                return
+        self._land_schemas()
 
     def _floors(self) -> dict[str, int]:
         """Per view column the cut of its current publication: below it the batch build answers."""
@@ -127,13 +116,23 @@ class SpeedLayer:
         self.store.answer_request(request.id, {"lsn": self.end.lsn, "losses": losses})
         return protocol.starting_offsets(self.end, available, topic_ids)
 
+    def _land_schemas(self) -> None:
+        """An empty micro-batch by which the schema versions that are new come in force."""
+        lsn = self.end.lsn + 1
+        if new := self.activations.within(self.end.lsn, lsn):
+            self._land_nothing(schemas=new)
+            log.info("in force from lsn %d on: %s", lsn, ", ".join(one.name for one in new))
+
     def _land_recovery(self, losses: list[str]) -> None:
         """An empty micro-batch that says what is lost; from it on the log follows the new offsets."""
+        self._land_nothing({"accepted_loss": "; ".join(losses)})
+
+    def _land_nothing(self, said: Mapping[str, object] = MappingProxyType({}), schemas: Sequence[Entry] = ()) -> None:
         ranges = [protocol.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
         control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
         lsn = self.end.lsn + 1
         nothing = tables.RECORD.empty_table()
-        self.direct.land(nothing, lsn, {**control, "accepted_loss": "; ".join(losses)})
+        self.direct.land(nothing, lsn, {**control, **said}, schemas)
         self.direct.write_new(nothing, lsn, self._active(), self.window, dt.datetime.now(dt.UTC))
         self.end = protocol.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
 
@@ -196,7 +195,7 @@ class SpeedLayer:
 
     def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
         """The long way. The records are read from Kafka once: two reads could differ (compaction, retention)."""
-        taken = take(records, landed_on=dt.datetime.now(dt.UTC).date())
+        taken = take(records, self.activations, landed_on=dt.datetime.now(dt.UTC).date())
         clock.lap("read")
         land.commit(taken.landed, lsn, control(taken.records))
         clock.lap("land")

@@ -80,7 +80,7 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        taken = take(Landed(spark, (gap.bounds,)))
+        taken = take(Landed(spark, (gap.bounds,)), given.activations)
         if gap.is_new:
             outcome = write_new(taken, gap.counts, missing, window, given, started_at)
         else:

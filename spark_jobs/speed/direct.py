@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from spark_jobs import contracts, tables
-from spark_jobs.decode import decode
+from spark_jobs import tables
+from spark_jobs.activation import Entry
+from spark_jobs.decode import decode_landed
 from spark_jobs.dedupe import Window
 from spark_jobs.speed import hot
 from spark_jobs.speed.compute import (
@@ -24,7 +25,7 @@ from spark_jobs.speed.compute import (
     views_over,
 )
 from spark_jobs.speed.given import Given
-from spark_jobs.speed.land import batch_row, stamped
+from spark_jobs.speed.land import batch_row, schema_rows, stamped
 from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
 from spark_jobs.view import View
 
@@ -37,16 +38,17 @@ class DirectWriter:
         self._log = DeltaTable(tables.path(tables.MASTER_LOG))
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
-    def land(self, records: pa.Table, lsn: int, control: Mapping[str, object]) -> None:
-        """As `land.commit`: the records and their control row, in one commit."""
+    def land(self, records: pa.Table, lsn: int, control: Mapping[str, object], schemas: Sequence[Entry] = ()) -> None:
+        """As `land.commit`: the records and their control row, in one commit; and schemas that come in force by it."""
         row = batch_row(lsn, control)
-        _append(self._log, _in_schema([stamped(records, row["landed_on"][0].as_py()), row], tables.LOG), lsn)
+        day = row["landed_on"][0].as_py()
+        _append(self._log, _in_schema([stamped(records, day), schema_rows(schemas, day), row], tables.LOG), lsn)
 
     def write_new(
         self, records: pa.Table, lsn: int, views: Sequence[View], window: Window, started_at: dt.datetime
     ) -> Outcome:
         """As `partials_step.write_new`, for one lsn."""
-        decoded = decode(records, contracts.load())
+        decoded = decode_landed(records, self.given.activations)
         verdict = judge(ids_of(decoded.facts), window)
         passed = views_over(decoded.facts, views, verdict.duplicates, self.given.before(lsn))
         rejects = [found_rows(tables.REJECT_ROW, found) for found in (decoded.rejects, passed.rejects)]

@@ -11,26 +11,28 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from spark_jobs import contracts, tables, warehouse
-from spark_jobs.decode import decode
+from spark_jobs.activation import EVERY, Activations
+from spark_jobs.decode import decode_landed
 from spark_jobs.dedupe import first_of_each
 from spark_jobs.sequences import given_key
 from spark_jobs.view import SequenceView, View
 
 
 class Given:
-    """`built`: the cut up to which the batch layer has decoded."""
+    """`built`: the cut up to which the batch layer has decoded. `activations`: by what records are judged."""
 
-    def __init__(self, views: Sequence[View], built: int) -> None:
+    def __init__(self, views: Sequence[View], built: int, activations: Activations = EVERY) -> None:
         types = dict.fromkeys(name for view in views if isinstance(view, SequenceView) for name in view.given)
         self._known = {name: _built(name, built) for name in types}
         self._upto = built
+        self.activations = activations
 
     def before(self, lsn: int) -> dict[str, pa.Table]:
         """Name as `sequences.given_key` -> the facts of all lower lsns. What is not known yet is read from the log."""
         if not self._known:
             return {}
         if self._upto < lsn - 1:
-            self._take(decode(self._landed(lsn), contracts.load()).facts)
+            self._take(decode_landed(self._landed(lsn), self.activations).facts)
             self._upto = lsn - 1
         return {given_key(name): rows.filter(pc.less(rows["lsn"], lsn)) for name, rows in self._known.items()}
 

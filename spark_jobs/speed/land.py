@@ -4,21 +4,30 @@ files of a micro-batch + lsn -> master.log. And the other way: where does the lo
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_jobs import creation, files, tables
+from spark_jobs import activation, creation, files, tables
+from spark_jobs.activation import EVERY, Entry
 from spark_jobs.files import FileWriter, Written
 from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
 
+BEFORE_ALL = 0
+"""The lsn of what is in force when a log begins."""
+
 
 def create() -> None:
-    """The master log exists; append only, so nobody may alter a row by accident."""
+    """The master log exists; append only, so nobody may alter a row by accident. It begins with the schemas there are.
+
+    Raises ContractError where one of those in force has changed.
+    """
     properties = {"delta.appendOnly": "true", **creation.COMMITTED_OFTEN, **creation.looked_up_by("lsn", "kind")}
     creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"], properties=properties)
+    if not activation.of_log().entries:
+        append_schemas(EVERY.with_new(BEFORE_ALL).entries)
 
 
 def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
@@ -32,6 +41,21 @@ def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) 
     with FileWriter(root, ("landed_on", day)) as last:
         last.add(row)
         files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
+
+
+def append_schemas(entries: Sequence[Entry]) -> None:
+    """The first rows of a log: schemas that are in force before any record."""
+    today, root = dt.datetime.now(dt.UTC).date(), tables.path(tables.MASTER_LOG)
+    with FileWriter(root, ("landed_on", today)) as last:
+        last.add(schema_rows(entries, today))
+        files.commit(root, last.written(), {"lsn": str(BEFORE_ALL)})
+
+
+def schema_rows(entries: Sequence[Entry], landed_on: dt.date) -> pa.Table:
+    """Schemas that come in force, as rows of the log."""
+    rows = activation.rows(entries)
+    place = tables.LOG.get_field_index("landed_on")
+    return rows.set_column(place, tables.LOG.field(place), pa.array([landed_on] * rows.num_rows, pa.date32()))
 
 
 def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
@@ -57,7 +81,7 @@ def log_end() -> LogEnd:
     log = DeltaTable(path)
     files = pa.table(log.get_add_actions(flatten=True))
     newest = pc.max(files["max.lsn"]).as_py() if files.num_rows else None
-    if newest is None:
+    if not newest:
         return EMPTY
     last = (pc.field("lsn") == newest) & (pc.field("kind") == tables.BATCH_ROW)
     rows = log.to_pyarrow_dataset().to_table(columns=["batch"], filter=last)["batch"].to_pylist()

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import contracts, tables
-from spark_jobs.decode import decode
+from spark_jobs import tables
+from spark_jobs.activation import Activations
+from spark_jobs.decode import decode_landed
 from spark_jobs.files import WRITTEN, FileWriter, Written
 from spark_jobs.landed import Batches, Landed, Reader
 from spark_jobs.speed import scratch
@@ -62,11 +63,11 @@ class Derived:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def take(records: Records, landed_on: date | None = None) -> Taken:
+def take(records: Records, activations: Activations, landed_on: date | None = None) -> Taken:
     """Decode `records` (columns of tables.RECORD); with `landed_on`, also write them to the log's files."""
     frame, read = records.tasks() if isinstance(records, Landed) else (records.select(tables.RECORD.names), iter)
     log, facts = tables.path(tables.MASTER_LOG), scratch.root()
-    report = _run(frame, _taking(read, landed_on, log, facts))
+    report = _run(frame, _taking(read, activations, landed_on, log, facts))
     sizes = report.filter(pc.equal(report["view"], RECORDS_ROW))["size"]
     written = _files(report)
     return Taken(
@@ -94,9 +95,9 @@ def derive(
     return Derived(_files(report), _rejects(report), {one["view"]: one["reason"] for one in failures})
 
 
-def _taking(read: Reader, landed_on: date | None, log_root: str, facts_root: str) -> Task:
+def _taking(read: Reader, activations: Activations, landed_on: date | None, log_root: str, facts_root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        known, count = contracts.load(), 0
+        count = 0
         with ExitStack() as opened:
             log = opened.enter_context(FileWriter(log_root, ("landed_on", landed_on)))
             facts = opened.enter_context(ScratchWriter(facts_root))
@@ -105,7 +106,7 @@ def _taking(read: Reader, landed_on: date | None, log_root: str, facts_root: str
                 count += records.num_rows
                 if landed_on is not None:
                     log.add(stamped(records, landed_on))
-                decoded = decode(records, known)
+                decoded = decode_landed(records, activations)
                 facts.add(decoded.facts)
                 yield from _reported(found_rows(tables.REJECT_ROW, decoded.rejects))
             files = [*log.written(), *facts.written()]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark_jobs import contracts, registry, tables
+from spark_jobs import activation, contracts, creation, registry, tables
 from spark_jobs.batch.build import build
 from spark_jobs.batch.facts import decode
 from spark_jobs.batch.plan import plan
@@ -49,24 +49,47 @@ class Lake:
         self.views = registry.Views(tuple(view for view in registry.views() if view.name in names))
         return self
 
+    def begin_without(self, *names: str) -> None:
+        """The log begins without these schemas (`page_viewed.v2`), as if somebody wrote them later."""
+        creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"])
+        land.append_schemas([one for one in activation.EVERY.with_new(0).entries if one.name not in names])
+
     def land(
-        self, events: Iterable[Event | bytes], *, topic: str | None = None, views: Sequence[str] | None = None
+        self,
+        events: Iterable[Event | bytes],
+        *,
+        topic: str | None = None,
+        views: Sequence[str] | None = None,
+        version: int | None = None,
+        new_schemas: bool = False,
     ) -> int:
-        """Land one micro-batch and compute its partials; returns its lsn. Bytes go to `topic` as they are."""
+        """Land one micro-batch and compute its partials; returns its lsn. Bytes go to `topic` as they are.
+
+        version: what the records say of their schema. new_schemas: those that the log lacks come in force by it.
+        """
         lsn, now = self._lsn + 1, dt.datetime.now(dt.UTC)
         land.create()
         hot.create(list(self.views))
         ensure_named(self.spark.sql, self.views)
-        records = self._records(events, topic, lsn, now)
+        headers = [] if version is None else [{"key": "schema_version", "value": b"%d" % version}]
+        records = self._records(events, topic, lsn, now, headers)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
         computed = [view for view in self.views if views is None or view.name in views]
-        writer = DirectWriter(Given(computed, 0))
-        writer.land(records, lsn, control)
+        schemas = activation.of_log().with_new(lsn) if new_schemas else activation.of_log()
+        writer = DirectWriter(Given(computed, 0, schemas))
+        writer.land(records, lsn, control, schemas.within(lsn - 1, lsn))
         writer.write_new(records, lsn, computed, self._window, now)
         self._lsn = lsn
         return lsn
 
-    def _records(self, events: Iterable[Event | bytes], topic: str | None, lsn: int, now: dt.datetime) -> pa.Table:
+    def _records(
+        self,
+        events: Iterable[Event | bytes],
+        topic: str | None,
+        lsn: int,
+        now: dt.datetime,
+        headers: list[dict[str, Any]],
+    ) -> pa.Table:
         rows = []
         for one in events:
             to = topic or contracts.load().of(str(one["event_type"])).topic if not isinstance(one, bytes) else topic
@@ -74,7 +97,7 @@ class Lake:
             offset = self._offsets[to] = self._offsets.get(to, -1) + 1
             value = one if isinstance(one, bytes) else json.dumps(one).encode()
             row = {"lsn": lsn, "topic": to, "partition": 0, "offset": offset, "timestamp": now}
-            rows.append(row | {"key": b"k", "value": value, "headers": []})
+            rows.append(row | {"key": b"k", "value": value, "headers": headers})
         return pa.Table.from_pylist(rows, schema=tables.RECORD)
 
     def plan(self, run_id: str, days: Sequence[str] = (), mode: Any = "changed") -> Run:

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs import partials, registry, tables
+from spark_jobs.activation import EVERY
 from spark_jobs.batch.coverage import covered
 from spark_jobs.batch.publish import ensure_named
 from spark_jobs.dedupe import Window
@@ -53,7 +54,7 @@ def control(count):
 
 def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
-    taken = take(frame, landed_on=NOW.date())
+    taken = take(frame, EVERY, landed_on=NOW.date())
     land.commit(taken.landed, lsn, control(taken.records))
     return write_new(taken, {lsn: taken.records}, views, window, Given([], 0), NOW)
 
@@ -92,7 +93,7 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
 def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
     frame = spark.createDataFrame(same).repartition(4)
-    outcome = write_new(take(frame), {1: 80}, hot_tables, Window(3600, 1000), Given([], 0), NOW)
+    outcome = write_new(take(frame, EVERY), {1: 80}, hot_tables, Window(3600, 1000), Given([], 0), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     verdicts = hot.duplicates(1, 1)

@@ -168,7 +168,8 @@ def test_the_log_keeps_every_row(speed: Speed) -> None:
 def test_the_log_waits_for_many_small_files(speed: Speed) -> None:
     speed.micro_batches(3)
     compact()
-    assert len(DeltaTable(tables.path(tables.MASTER_LOG)).file_uris()) == 3 < MANY_LOG_FILES
+    with_its_beginning = 4
+    assert len(DeltaTable(tables.path(tables.MASTER_LOG)).file_uris()) == with_its_beginning < MANY_LOG_FILES
 
 
 def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(

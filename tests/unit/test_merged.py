@@ -27,7 +27,7 @@ def test_the_merged_answer_is_the_recomputed_one(platform_home: Path, cut_at: in
         sources = platform.build()
     merged = Merged(platform.views, sources, platform.lsn)
     again = rebuild.connect()
-    rebuild.facts(again, rebuild.records(warehouse.dataset(tables.MASTER_LOG), platform.lsn), platform.contracts)
+    rebuild.facts(again, rebuild.records(warehouse.dataset(tables.MASTER_LOG), platform.lsn))
     for view in platform.views:
         again.register("served", merged.con.sql(merged.own(view)).to_arrow_table())
         compared, differ = compare(again, "FROM served", rebuild.answer(again, view), shape_of(view))

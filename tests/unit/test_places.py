@@ -8,7 +8,7 @@ import pytest
 from spark_jobs import contracts
 from spark_jobs.decode import decode
 from spark_jobs.places import check
-from spark_jobs.quality import strangers
+from spark_jobs.quality.strange_times import Times
 from tests.contract_files import records
 
 ROWS = contracts.load().of("order_row_changed")
@@ -19,7 +19,7 @@ def decoded(value: Any, key: bytes = b"UA"):
     table = records("order_row_changed", [value])
     table = table.set_column(table.column_names.index("key"), table.schema.field("key"), [[key]])
     found = decode(table, contracts.load())
-    theirs = strangers.read({**table.to_pylist()[0], "topic": "order_row_changed"})
+    theirs = Times().read({**table.to_pylist()[0], "topic": "order_row_changed"})
     assert (theirs is None) == (found.rejects.num_rows == 1)  # the oracle's own reading agrees
     return found
 

@@ -13,6 +13,7 @@ from spark_jobs.feed import generate
 from spark_jobs.feed.block import facts
 from spark_jobs.quality import strangers
 from spark_jobs.quality.strange_json import NoEvent
+from spark_jobs.quality.strange_times import Times
 from tests.laws.spoilt_records import batches, table
 
 EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in contracts.load() if not c.noted for e in c.examples]
@@ -52,14 +53,14 @@ def one(topic: str, value: bytes | None, key: bytes | None = b"k", headers: list
 
 @pytest.mark.parametrize(("topic", "value"), EXAMPLES)
 def test_good_examples_are_read(topic, value):
-    event = strangers.read({"topic": topic, "key": None, "value": value, "timestamp": None})
+    event = Times().read({"topic": topic, "key": None, "value": value, "timestamp": None})
     assert event and event["event_type"] in contracts.load().by_topic(topic) and event["deleted"] is False
 
 
 @pytest.mark.parametrize(("topic", "value", "why"), BROKEN)
 def test_bad_examples_are_refused(topic, value, why):
     record = {"topic": topic, "key": None, "value": value, "timestamp": None}
-    assert strangers.read(record) is None and verdict(record) == why
+    assert Times().read(record) is None and verdict(record) == why
 
 
 def test_it_agrees_with_decode_about_everything_that_the_town_breaks():

@@ -1,0 +1,72 @@
+"""A schema that comes after its records: quarantine gives them back, once, and every difference has its cause."""
+
+from typing import Any
+
+import pytest
+
+from spark_jobs import tables
+from spark_jobs.batch.publish import ensure_serving
+from spark_jobs.quality import rebuild, rebuilt
+from spark_jobs.quality.agreement import agree
+from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, TAKEN_BACK
+from spark_jobs.quality.findings import State
+from tests.spark.lake import Lake, event
+
+pytestmark = pytest.mark.spark
+VIEWS = ("word_count", "page_views_per_user_hour", "sessions", "late_and_rejected")
+LATER = ("sentence_posted.v1", "page_viewed.v2")
+
+
+def sentence(number: int, text: str) -> dict[str, Any]:
+    return event("sentence_posted", number, text=text)
+
+
+def page(number: int, minute: int) -> dict[str, Any]:
+    return event("page_viewed", number, occurred_at=f"2026-01-05T09:{minute:02d}:00.000Z", user_id=7)
+
+
+def words(lake: Lake) -> dict[str, int]:
+    return dict(lake.rows("SELECT word, occurrences FROM serving.word_count"))
+
+
+def stands(lake: Lake) -> bool:
+    """I7, a rebuild at the same cut changes nothing."""
+    cut = lake.store.current_publication().cut
+    return rebuilt.facts_stand(rebuild.connect(), cut).state is State.HOLDS
+
+
+def causes(lake: Lake, old: dict[str, Any], changed: dict[str, Any]) -> dict[str, set[str]]:
+    """View -> why its rows differ from what `old` and the speed layer say."""
+    new = lake.store.sources(lake.store.current_publication())
+    return {found.view: set(found.causes) for found in agree(lake.views, old, new, changed) if found.differing}
+
+
+def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake: Lake) -> None:
+    """I13, quarantine loses nothing and re-admits once; I9 and I7 hold for what it gives back."""
+    lake.begin_without(*LATER)
+    lake.use(*VIEWS)
+    refused = [page(2, 0), event("order_placed", 3), b"{"]
+    lake.land([sentence(1, "early bird"), sentence(7, "worm"), *refused], topic="sentence_posted")
+    lake.land([page(4, 10), page(8, 15)], version=2)
+    lake.land([page(4, 10)])
+    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    assert lake.run("r1") is not None
+    assert words(lake) == {} and lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(7,)]
+    lake.land([sentence(5, "late")], new_schemas=True)
+    lake.land([sentence(1, "early bird"), page(6, 20)])
+    assert words(lake) == {"late": 1, "early": 1, "bird": 1}, "the speed layer knows nothing of quarantine"
+    old = lake.store.sources(lake.store.current_publication())
+    assert lake.run("r2") is not None
+    assert words(lake) == {"late": 1, "early": 1, "bird": 1, "worm": 1}, "of what is repeated the first counts"
+    assert lake.rows("SELECT sum(page_views) FROM serving.page_views_per_user_hour") == [(3,)]
+    assert lake.rows("SELECT pages FROM serving.sessions") == [(3,)]
+    noted = "SELECT verdict, sum(records) FROM serving.late_and_rejected WHERE verdict <> 'late' GROUP BY verdict"
+    assert lake.rows(noted) == [("duplicate", 2), ("rejected", 3)]
+    assert lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(3,)]
+    assert stands(lake)
+    summary = lake.store.runs()[0].summary
+    assert summary["taken_back"] == [[1, 3]]
+    since_published = causes(lake, old, summary["changed_days"])
+    assert since_published.keys() == set(VIEWS) and set().union(*since_published.values()) <= {CORRECTED, DUPLICATE}
+    since_ever = causes(lake, {}, {})
+    assert since_ever.keys() == set(VIEWS) and set().union(*since_ever.values()) <= {TAKEN_BACK, DUPLICATE}
