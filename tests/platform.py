@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -141,6 +142,15 @@ def free_ports(number: int) -> list[int]:
     return ports
 
 
+NEW_SCHEMA = "page_viewed.v2"
+OLDER_LOG = f"""
+from spark_jobs.activation import EVERY, Activations
+from spark_jobs.speed import land
+land.create(Activations(tuple(one for one in EVERY.with_new(0).entries if one.name != {NEW_SCHEMA!r})))
+"""
+"""The log begins as if NEW_SCHEMA had been written after it."""
+
+
 @contextmanager
 def running() -> Iterator[Platform]:
     """Start a platform; on leaving, stop it and see that no process is left, reset it and see that no state is."""
@@ -148,6 +158,7 @@ def running() -> Iterator[Platform]:
     ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
     platform = Platform(Settings(home=home, **ports, **SMALL))  # type: ignore[arg-type]
     try:
+        subprocess.run([sys.executable, "-c", OLDER_LOG], env=platform.environment, cwd=ROOT, check=True)
         platform.tidemark("up")
         yield platform
         platform.tidemark("down")

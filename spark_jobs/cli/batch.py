@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from spark_jobs.cli.step import ledger_step, show, thrift
+from spark_jobs.ledger.store import LedgerError
 
 run_option = click.option("--run-id", required=True, help="Names the logical run; retries use the same.")
 
@@ -46,10 +47,20 @@ def plan(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
 
     with ledger_step() as store:
         check(store, views())
+        _check_schemas()
         columns = [view.column for view in views()]
         run = make_plan(store, columns, run_id, [day.date() for day in days], mode)
         for line in describe(run):
             click.echo(line)
+
+
+def _check_schemas() -> None:
+    from spark_jobs import activation, contracts
+
+    try:
+        activation.of_log()
+    except contracts.ContractError as error:
+        raise LedgerError(str(error)) from error
 
 
 @batch.command()

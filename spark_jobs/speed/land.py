@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_jobs import activation, creation, files, tables
-from spark_jobs.activation import EVERY, Entry
+from spark_jobs.activation import EVERY, Activations, Entry
 from spark_jobs.files import FileWriter, Written
 from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
 
@@ -19,15 +19,16 @@ BEFORE_ALL = 0
 """The lsn of what is in force when a log begins."""
 
 
-def create() -> None:
-    """The master log exists; append only, so nobody may alter a row by accident. It begins with the schemas there are.
+def create(begins_with: Activations | None = None) -> None:
+    """The master log exists; append only, so nobody may alter a row by accident.
 
-    Raises ContractError where one of those in force has changed.
+    begins_with: the schemas that a new log says are in force; None: all there are. Raises ContractError where one that
+    is in force has changed.
     """
     properties = {"delta.appendOnly": "true", **creation.COMMITTED_OFTEN, **creation.looked_up_by("lsn", "kind")}
     creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"], properties=properties)
     if not activation.of_log().entries:
-        append_schemas(EVERY.with_new(BEFORE_ALL).entries)
+        _begin((begins_with or EVERY.with_new(BEFORE_ALL)).entries)
 
 
 def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
@@ -43,8 +44,7 @@ def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) 
         files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
 
 
-def append_schemas(entries: Sequence[Entry]) -> None:
-    """The first rows of a log: schemas that are in force before any record."""
+def _begin(entries: Sequence[Entry]) -> None:
     today, root = dt.datetime.now(dt.UTC).date(), tables.path(tables.MASTER_LOG)
     with FileWriter(root, ("landed_on", today)) as last:
         last.add(schema_rows(entries, today))

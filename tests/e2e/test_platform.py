@@ -8,7 +8,8 @@ import psutil
 import pytest
 
 from infra.embedded.passwords import passwords
-from tests.platform import PORTS, Platform
+from spark_jobs import contracts
+from tests.platform import NEW_SCHEMA, PORTS, Platform
 
 pytestmark = pytest.mark.platform
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
@@ -23,6 +24,17 @@ def test_every_door_is_on_loopback(platform: Platform) -> None:
     ]
     assert {port for _, _, port in doors} >= {getattr(platform.settings, name) for name in PORTS}
     assert [door for door in doors if door[1] not in LOOPBACK] == []
+
+
+def test_a_new_schema_comes_in_force_when_the_speed_layer_starts(platform: Platform) -> None:
+    listed = json.loads(platform.tidemark("schemas", "--format", "json"))
+    lsns = {one["schema"]: one["in_force_from"] for one in listed}
+    assert {name: lsn for name, lsn in lsns.items() if lsn != 0} == {NEW_SCHEMA: 1}
+    text = f"SELECT lsn, CAST(value AS STRING) FROM master.log WHERE kind = 'schema' AND key = '{NEW_SCHEMA}'"
+    [(lsn, schema)] = platform.sql(text)
+    assert (lsn, json.loads(schema)) == (1, contracts.load().of("page_viewed").schema)
+    [(verdict,)] = platform.sql("SELECT count(*) FROM speed.partials WHERE view = '__batch__' AND lsn = 1")
+    assert verdict == 1, "an lsn like any other"
 
 
 def test_up_a_second_time_changes_nothing(platform: Platform) -> None:

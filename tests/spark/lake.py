@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark_jobs import activation, contracts, creation, registry, tables
+from spark_jobs import activation, contracts, registry, tables
 from spark_jobs.batch.build import build
 from spark_jobs.batch.facts import decode
 from spark_jobs.batch.plan import plan
@@ -51,8 +51,8 @@ class Lake:
 
     def begin_without(self, *names: str) -> None:
         """The log begins without these schemas (`page_viewed.v2`), as if somebody wrote them later."""
-        creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"])
-        land.append_schemas([one for one in activation.EVERY.with_new(0).entries if one.name not in names])
+        every = activation.EVERY.with_new(0).entries
+        land.create(activation.Activations(tuple(one for one in every if one.name not in names)))
 
     def land(
         self,

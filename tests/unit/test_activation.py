@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from landed import landed, unlisted
 
-from spark_jobs import activation, contracts, creation, notes, tables
+from spark_jobs import activation, contracts, notes, tables
 from spark_jobs.activation import EVERY, Activations, Entry
 from spark_jobs.contracts import ContractError
 from spark_jobs.decode import decode_landed
@@ -85,7 +85,7 @@ def test_the_oracle_reads_each_record_by_the_same_schemas(seed: int, platform_ho
     chance = random.Random(seed)
     names = sorted((one.event_type, one.version) for one in EVERY.with_new(0).entries)
     entries = [Entry(chance.choice([0, 0, *range(1, LSNS + 1)]), *name) for name in names]
-    begun(entries)
+    land.create(Activations(tuple(entries)))
     cut = chance.randint(0, LSNS)
     plan = generate.Plan(seed=seed, start_ms=1_700_000_000_000, rate=1000.0, malformed_share=0.2)
     sent = unlisted(landed(generate.blocks(plan, contracts.load(), 600), lsns=LSNS))
@@ -109,12 +109,6 @@ def verdict(known: Times, record: dict[str, Any]) -> str:
         return refused.reason
 
 
-def begun(entries: list[Entry]) -> None:
-    """A log that has these entries, and nothing else."""
-    creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"])
-    land.append_schemas(entries)
-
-
 def test_a_log_begins_with_the_schemas_that_there_are(platform_home: Path) -> None:
     assert activation.of_log() == EVERY
     land.create()
@@ -126,7 +120,7 @@ def test_a_log_begins_with_the_schemas_that_there_are(platform_home: Path) -> No
 
 
 def test_what_a_log_lacks_comes_in_force_later(platform_home: Path) -> None:
-    begun([one for one in EVERY.with_new(0).entries if one.name != "page_viewed.v2"])
+    land.create(Activations(tuple(one for one in EVERY.with_new(0).entries if one.name != "page_viewed.v2")))
     land.create()
     assert activation.of_log().with_new(V2.lsn).within(0, V2.lsn) == [V2]
 
