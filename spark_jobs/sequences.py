@@ -8,7 +8,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_jobs.dialect import Dialect, failing, instant, listed, micros, quote, rendered, tie_of_events, type_of
+from spark_jobs.dialect import (
+    Dialect,
+    failing,
+    instant,
+    listed,
+    micros,
+    quote,
+    rendered,
+    tie_of_events,
+    type_of,
+)
 from spark_jobs.view import BoundRow, SequenceView
 
 FOREVER = 2**63 - 1
@@ -127,7 +137,7 @@ def stretches(view: SequenceView, dialect: Dialect, rows: str, results: str) -> 
     next row of its kind. Rows come with their lsn.
     """
     row_columns = ["lsn", *view.row_kinds]
-    of_rows = Spans(rows + _not_carried(view), "ts", f"ts + {_reach(view)}")
+    of_rows = Spans(rows + not_carried(view), "ts", f"ts + {_reach(view)}")
     of_results = Spans(results, "opened_at", "closes_at")
     kept_rows = _stretched(view, dialect, row_columns, of_rows, of_results)
     if carried := _carried(view):
@@ -179,7 +189,7 @@ def _carried(view: SequenceView) -> str:
     return ", ".join(f"'{row.kind}'" for row in view.rows if row.declaration.carried)
 
 
-def _not_carried(view: SequenceView) -> str:
+def not_carried(view: SequenceView) -> str:
     return f" WHERE kind NOT IN ({_carried(view)})" if _carried(view) else ""
 
 

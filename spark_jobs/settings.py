@@ -72,6 +72,9 @@ class Settings(BaseSettings):
     id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
     id_window_max_ids: int = Field(5_000_000, description="Most ids that the window holds; older ones leave first.")
     horizon_days: int = Field(7, description="Rows of sequence views older than this enter with the next build.")
+    stretch_max_rows: int = Field(
+        100_000, description="A key with more rows in a stretch is served as of the last build (sequence views)."
+    )
     late_hours: int = Field(24, description="An event this much older than its record counts as late.")
     retention_alarm_share: float = Field(0.8, description="Alarm when lag reaches this share of Kafka's retention.")
     heartbeat_seconds: float = Field(1.0, description="How often the speed application writes its heartbeat.")

@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 
 from spark_jobs import tables, warehouse
 from spark_jobs.batch import build_aggregate, build_sequence
+from spark_jobs.batch.capped import capped
 from spark_jobs.batch.work import NEVER, New, Task, Way, task
-from spark_jobs.ledger.models import Build, Run
+from spark_jobs.ledger.models import Build, CappedKey, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
 from spark_jobs.settings import settings
-from spark_jobs.view import AggregateView, View
+from spark_jobs.view import AggregateView, SequenceView, View
 
 Say = Callable[[str], None]
 
@@ -98,11 +99,18 @@ def _build(spark: SparkSession, store: Store, one: Task) -> str:
             row_count=rows,
             seconds=seconds,
             finished_at=datetime.now(UTC),
-        )
+        ),
+        _capped(one, source.batch_version),
     )
     store.progress(one.run_id, "decode")  # still alive, and still not superseded
     touched = f", {len(one.days)} days" if one.way is Way.BUCKETS else ""
     return f"built {one.view.id}: {one.way.value}{touched}, {rows:,} rows, {seconds:.1f} s"
+
+
+def _capped(one: Task, version: int) -> list[CappedKey]:
+    if one.way is Way.SAME or not isinstance(one.view, SequenceView):
+        return []
+    return capped(one.view, version, settings().stretch_max_rows)
 
 
 def _built(spark: SparkSession, one: Task) -> tuple[Source, int]:

@@ -163,20 +163,12 @@ def _rows(found: Any) -> list[Any]:
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
     """What the run would publish: its builds, but for views with a hole past the cut, which keep their old source."""
-    builds, current = store.builds(run.run_id), store.current_publication()
+    built, current = store.built_sources(run.run_id), store.current_publication()
     old = store.sources(current) if current else {}
-    unbuilt = [view.name for view in views if view.id not in builds]
+    unbuilt = [view.name for view in views if view.id not in built]
     if unbuilt:
         raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")
-    new = {
-        view.id: Source(
-            batch_version=(built := builds[view.id]).batch_version,
-            results_version=built.results_version,
-            cut=built.cut,
-            horizon=built.horizon,
-        )
-        for view in views
-    }
+    new = {view.id: built[view.id] for view in views}
     held_back = holes(views, new)
     kept = {view_id: old[view_id] for view_id in held_back if view_id in old}
     return {**{k: v for k, v in new.items() if k not in held_back}, **kept}, held_back

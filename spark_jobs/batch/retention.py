@@ -14,7 +14,6 @@ from spark_jobs.batch.publish import Execute, versions
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry import Views
 from spark_jobs.serving import pins
-from spark_jobs.serving.render import Source
 from spark_jobs.settings import settings
 from spark_jobs.vacuum import vacuum
 
@@ -59,25 +58,13 @@ def retain(
 def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
     """Table -> versions that a live publication reads, or that a run has built and may still publish."""
     sources = [store.sources(publication) for publication in store.live_publications()]
-    sources += [_built(store, run.run_id) for run in store.runs() if run.state in ("active", "failed")]
+    sources += [store.built_sources(run.run_id) for run in store.runs() if run.state in ("active", "failed")]
     kept: dict[str, set[int]] = {}
     for of_views in sources:
         for view in views:
             for table, version in versions(view, of_views.get(view.id)):
                 kept.setdefault(table, set()).add(version)
     return {table: sorted(needed) for table, needed in kept.items()}
-
-
-def _built(store: Store, run_id: str) -> dict[str, Source]:
-    return {
-        view_id: Source(
-            batch_version=build.batch_version,
-            results_version=build.results_version,
-            cut=build.cut,
-            horizon=build.horizon,
-        )
-        for view_id, build in store.builds(run_id).items()
-    }
 
 
 def _trim(store: Store) -> int:

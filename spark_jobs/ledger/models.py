@@ -93,6 +93,17 @@ class Build(Base):
     finished_at: Mapped[datetime]
 
 
+class CappedKey(Base):
+    """A key that a build of a sequence view has too many rows of. `digest`: as of `waiting.digest`."""
+
+    __tablename__ = "capped_keys"
+    view_id: Mapped[str] = mapped_column(primary_key=True)
+    batch_version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(Text)
+    row_count: Mapped[int]
+
+
 class Audit(Base):
     """The gate's verdict on a run's builds; the newest verdict of a run counts."""
 

@@ -4,7 +4,7 @@ intent -> (views altered one by one) -> done -> expired. The publication in forc
 a rollback is a new publication with the sources of an older one, so ids only grow (I16).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.connect import LedgerError
-from spark_jobs.ledger.models import Pin, Publication, PublicationView, ServingView
+from spark_jobs.ledger.models import Build, CappedKey, Pin, Publication, PublicationView, ServingView
 from spark_jobs.ledger.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -101,20 +101,16 @@ class Publications(Sessions):
 
     def sources(self, publication: Publication | int) -> dict[str, "Source"]:
         """View id -> source of one publication."""
-        from spark_jobs.serving.render import Source
-
         key = publication if isinstance(publication, int) else publication.id
         with self.read() as session:
-            rows = session.scalars(select(PublicationView).where(PublicationView.publication_id == key))
-            return {
-                row.view_id: Source(
-                    batch_version=row.batch_version,
-                    results_version=row.results_version,
-                    cut=row.cut,
-                    horizon=row.horizon,
-                )
-                for row in rows
-            }
+            return _sources(
+                session, session.scalars(select(PublicationView).where(PublicationView.publication_id == key))
+            )
+
+    def built_sources(self, run_id: str) -> dict[str, "Source"]:
+        """View id -> source of what a run has built, published or not."""
+        with self.read() as session:
+            return _sources(session, session.scalars(select(Build).where(Build.run_id == run_id)))
 
     def lowest_live_cut(self) -> int:
         """Speed partials with an lsn up to here are read by nobody; 0 when nothing was published."""
@@ -169,6 +165,24 @@ class Publications(Sessions):
     def pins(self) -> list[Pin]:
         with self.read() as session:
             return list(session.scalars(select(Pin).order_by(Pin.created_at)))
+
+
+def _sources(session: Session, rows: Iterable[PublicationView | Build]) -> dict[str, "Source"]:
+    from spark_jobs.serving.render import Source
+
+    capped: dict[tuple[str, int | None], list[str]] = {}
+    for key in session.scalars(select(CappedKey).order_by(CappedKey.digest)):
+        capped.setdefault((key.view_id, key.batch_version), []).append(key.digest)
+    return {
+        row.view_id: Source(
+            batch_version=row.batch_version,
+            results_version=row.results_version,
+            cut=row.cut,
+            horizon=row.horizon,
+            capped=tuple(capped.get((row.view_id, row.batch_version), ())),
+        )
+        for row in rows
+    }
 
 
 def _row(publication_id: int, view_id: str, source: "Source") -> PublicationView:

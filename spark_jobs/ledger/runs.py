@@ -1,6 +1,6 @@
 """Batch runs: one at a time, each with one cut for all its retries; what it built, and the gate's verdict."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.connect import LedgerError
-from spark_jobs.ledger.models import Audit, Build, Publication, Run
+from spark_jobs.ledger.models import Audit, Build, CappedKey, Publication, Run
 from spark_jobs.ledger.sessions import Sessions
 from spark_jobs.settings import settings
 
@@ -116,14 +116,23 @@ class Runs(Sessions):
             done = ("decode", "build", "audit", "publish")
             return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
 
-    def record_build(self, build: Build) -> None:
-        """A view of the run is written; a retry replaces the row."""
+    def record_build(self, build: Build, capped: Iterable[CappedKey] = ()) -> None:
+        """A view of the run is written; a retry replaces the row. `capped`: keys of the version that it has made."""
         with self.write() as session:
-            session.merge(build)
+            for one in (build, *capped):
+                session.merge(one)
 
     def builds(self, run_id: str) -> dict[str, Build]:
         with self.read() as session:
             return {row.view_id: row for row in session.scalars(select(Build).where(Build.run_id == run_id))}
+
+    def capped_keys(self, view_id: str, batch_version: int) -> list[CappedKey]:
+        """The keys of a version that wait for builds, those with the most rows first."""
+        of = (CappedKey.view_id == view_id, CappedKey.batch_version == batch_version)
+        with self.read() as session:
+            return list(
+                session.scalars(select(CappedKey).where(*of).order_by(CappedKey.row_count.desc(), CappedKey.key))
+            )
 
     def record_audit(self, run_id: str, passed: bool, warnings: int = 0, docs_url: str | None = None) -> None:
         """The gate's verdict on a run; publish asks for it. A run that did not pass has failed."""

@@ -12,7 +12,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from spark_jobs.dialect import Dialect, listed, quote, since_epoch
+from spark_jobs import waiting
+from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.quality.compare import Shape, compare, first, shape_of
 from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, NOT_COVERED, TAKEN_BACK, Evidence
 from spark_jobs.registry import Views
@@ -21,6 +22,7 @@ from spark_jobs.serving.render import Source
 from spark_jobs.view import RANK, AggregateView, SequenceView, View
 
 LATE = "late_beyond_horizon"
+WAITING = {waiting.LATE: LATE, waiting.CAPPED: "key_capped"}
 D = Dialect.DUCKDB
 
 ACCEPTED = "accepted_by_operator"
@@ -89,7 +91,7 @@ def attribute(spoken: Merged, view: View, shape: Shape, evidence: Evidence, answ
     for keys in evidence.keys(CORRECTED, view):
         _claim(con, view, shape, CORRECTED, keys)
     if isinstance(view, SequenceView):
-        _claim_late(spoken, view, shape)
+        _claim_waiting(spoken, view, shape)
     elif view.bucket and not _is_reshaped(view, shape):
         _claim_days(con, view.bucket, [day for name in view.event_types for day in evidence.changed.get(name, ())])
 
@@ -126,11 +128,11 @@ def _is_reshaped(view: View, shape: Shape) -> bool:
     return isinstance(view, AggregateView) and (RANK in shape.values or list(shape.keys) != list(view.keys))
 
 
-def _claim_late(spoken: Merged, view: SequenceView, shape: Shape) -> None:
-    horizon = spoken.sources[view.id].horizon
-    if horizon is not None:
-        late = f"SELECT DISTINCT key FROM ({spoken.speed(view)}) WHERE ts < {since_epoch(horizon)}"
-        _claim(spoken.con, view, shape, LATE, spoken.con.sql(late).to_arrow_table())
+def _claim_waiting(spoken: Merged, view: SequenceView, shape: Shape) -> None:
+    source = spoken.sources[view.id]
+    for why, test in waiting.waits(D, source.horizon, source.capped).items():
+        found = spoken.con.sql(f"SELECT DISTINCT key FROM ({spoken.speed(view)}) WHERE {test}").to_arrow_table()
+        _claim(spoken.con, view, shape, WAITING[why], found)
 
 
 def _claim_days(con: duckdb.DuckDBPyConnection, bucket: str, days: Sequence[str]) -> None:

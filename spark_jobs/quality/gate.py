@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.batch.build import changed_days
-from spark_jobs.ledger.models import Build, Run
+from spark_jobs.ledger.models import Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.agreement import UNEXPLAINED, Agreement, accepted, agree
 from spark_jobs.quality.audited import Audited
 from spark_jobs.quality.checkpoint import Checkpoint, Failure, Verdict
 from spark_jobs.quality.relations import Relation
-from spark_jobs.quality.restless import restless
+from spark_jobs.quality.restless import capped, restless
 from spark_jobs.quality.suites import Suite
 from spark_jobs.registry import Views
-from spark_jobs.serving.render import Source
 from spark_jobs.settings import settings
 from spark_jobs.warehouse import NoTable
 
@@ -60,6 +59,8 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
     outcome = _outcome(session, store, views, run, say, accept)
     for line in restless(views, store.builds(run_id), timedelta(days=settings().horizon_days)):
         say(f"notice: {line}")
+    for line in capped(store, run_id):
+        say(f"warning: {line}")
     store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
     store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
     return outcome.passed
@@ -71,7 +72,7 @@ def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, a
         raise LedgerError(f"run {run.run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
     old = store.sources(current) if current else {}
     after, changed = current.cut if current else 0, changed_days(store, run)
-    new = {view_id: source_of(built) for view_id, built in builds.items()}
+    new = store.built_sources(run.run_id)
     agreements = []
     for one in agree(views, old, new, changed):
         agreements.append(accepted(one, accept) if accept else one)
@@ -109,10 +110,6 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
     except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
         reason = str(error).splitlines()[0]
         return Verdict(suite.table, len(suite.expectations), (Failure("critical", f"cannot be audited: {reason}"),))
-
-
-def source_of(built: Build) -> Source:
-    return Source(built.batch_version, built.results_version, built.cut, built.horizon)
 
 
 def told(one: Agreement) -> Iterator[str]:

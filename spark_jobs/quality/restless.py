@@ -1,9 +1,9 @@
 """Keys of sequence views that are never quiet: bots, machines, a key that was chosen too wide.
 
-stored rows of a build -> stretches longer than the horizon -> a sentence per view.
-Answers stay right: all rows of a stretch are kept. But each new row of such a key resolves its whole stretch, and the
-stretch grows. The remedy is the view's: a narrower key (`views/ad_click_through.py`), or a carried row
-(`views/bus_speed.py`).
+stored rows of a build -> stretches longer than the horizon, keys that are capped -> a sentence per view.
+All rows of a stretch are kept. But each new row of such a key resolves its whole stretch, and the stretch grows, until
+the key is capped (`batch/capped.py`). The remedy is the view's: a narrower key (`views/ad_click_through.py`), or a
+carried row (`views/bus_speed.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,9 @@ from datetime import timedelta
 
 from spark_jobs import sequences, tables, warehouse
 from spark_jobs.ledger.models import Build
+from spark_jobs.ledger.store import Store
 from spark_jobs.registry import Views
+from spark_jobs.settings import settings
 from spark_jobs.view import SequenceView
 
 NAMED = 3
@@ -29,6 +31,17 @@ def restless(views: Views, builds: Mapping[str, Build], horizon: timedelta) -> I
                     f"{view.id}: {count:,} keys have not been quiet for more than {horizon.days} days, such as "
                     f"{view.key} {', '.join(named)}; each new row of theirs resolves all that long"
                 )
+
+
+def capped(store: Store, run_id: str) -> Iterator[str]:
+    """A sentence for each view of which a run's build has keys that wait for builds from now on."""
+    for view_id, built in store.builds(run_id).items():
+        if found := store.capped_keys(view_id, built.batch_version):
+            named = ", ".join(one.key for one in found[:NAMED])
+            yield (
+                f"{view_id}: {len(found):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "
+                f"goes on, such as {named}; they are served as of this build, and what they send waits for the next"
+            )
 
 
 def _found(view: SequenceView, version: int, horizon: timedelta) -> tuple[int, list[str]]:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import activation, aggregates, notes, sequences, tables, warehouse
+from spark_jobs import activation, aggregates, notes, sequences, tables, waiting, warehouse
 from spark_jobs.decode import decode_landed
-from spark_jobs.dialect import Dialect, since_epoch
+from spark_jobs.dialect import Dialect
 from spark_jobs.serving.merged import Merged
 from spark_jobs.speed.given import Given
 from spark_jobs.view import AggregateView, SequenceView, View
@@ -48,8 +48,9 @@ def origins(merged: Merged, view: View, where: str, lsns: Sequence[int]) -> list
         facts_of = {one: _facts(merged, one, source.cut) for one in view.event_types}
         found += _matching(merged, view, facts_of, where, "batch")
     if isinstance(view, SequenceView):
-        late = "false" if source.horizon is None else f"ts < {since_epoch(source.horizon)}"
-        rows = f"SELECT lsn, tie, CASE WHEN {late} THEN 'late' ELSE 'speed' END AS layer FROM ({merged.speed(view)})"
+        cases = [f"WHEN {test} THEN '{why}'" for why, test in waiting.waits(D, source.horizon, source.capped).items()]
+        layer = f"CASE {' '.join(cases)} ELSE 'speed' END" if cases else "'speed'"
+        rows = f"SELECT lsn, tie, {layer} AS layer FROM ({merged.speed(view)})"
         found += _placed(merged, f"{rows} WHERE {where}")
     elif lsns:
         facts_of = dict(_decoded(merged, view, lsns))

@@ -10,8 +10,8 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs import aggregates, over, sequences, tables, warehouse
-from spark_jobs.dialect import Dialect, listed, quote, since_epoch
+from spark_jobs import aggregates, over, sequences, tables, waiting, warehouse
+from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.over import OverView, Served
 from spark_jobs.registry import Views
 from spark_jobs.serving.render import Source
@@ -87,10 +87,9 @@ class Merged:
         return f"SELECT * FROM {name}"
 
     def in_force(self, view: SequenceView) -> str:
-        """The speed rows that count: those before the horizon wait for the next build."""
-        horizon = self.sources[view.id].horizon
-        late = "" if horizon is None else f" WHERE ts >= {since_epoch(horizon)}"
-        return f"(SELECT * FROM ({self.speed(view)}){late})"
+        """The speed rows that count; the others wait for the next build."""
+        source = self.sources[view.id]
+        return f"({waiting.counting(self.speed(view), DUCKDB, source.horizon, source.capped)})"
 
     def answer(self, view: Served) -> str:
         """The rows that `serving.<view>` gives."""

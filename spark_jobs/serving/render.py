@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_jobs import aggregates, over, sequences, tables
-from spark_jobs.dialect import Dialect, listed, quote, since_epoch
+from spark_jobs import aggregates, over, sequences, tables, waiting
+from spark_jobs.dialect import Dialect, listed, quote
 from spark_jobs.over import OverView, Served
 from spark_jobs.registry import Views
 from spark_jobs.view import AggregateView, SequenceView, View
@@ -21,13 +21,15 @@ class Source:
     """What a publication takes a view from. None: never built, so that the speed part is all there is.
 
     batch_version: of `batch.<view>` or `batch.<view>_rows`; results_version: of `batch.<view>_results`; cut: the last
-    lsn in the build; horizon: speed rows before it wait for the next build (sequences).
+    lsn in the build; horizon: speed rows before it wait for the next build (sequences), and so do those of the
+    `capped` keys, which are named by `waiting.digest`.
     """
 
     batch_version: int | None
     results_version: int | None
     cut: int
     horizon: datetime | None
+    capped: tuple[str, ...] = ()
 
 
 def serving_sql(
@@ -84,9 +86,8 @@ def _at(table: str, version: int) -> str:
 
 
 def _sequence(view: SequenceView, source: Source, head: int | None) -> str:
-    new = _speed(view, list(view.row_kinds), source.cut, head)
-    if source.horizon is not None:
-        new = f"SELECT * FROM ({new}) WHERE ts >= {since_epoch(source.horizon)}"
+    rows = _speed(view, list(view.row_kinds), source.cut, head)
+    new = waiting.counting(rows, SPARK, source.horizon, source.capped)
     stored = None
     if source.batch_version is not None and source.results_version is not None:
         rows = _at(tables.batch_rows(view.id), source.batch_version)
