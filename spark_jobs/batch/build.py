@@ -107,9 +107,9 @@ def _build(spark: SparkSession, store: Store, one: Task) -> str:
     return f"built {one.view.id}: {one.way.value}{touched}, {rows:,} rows, {seconds:.1f} s"
 
 
-def _capped(one: Task, version: int) -> list[CappedKey]:
+def _capped(one: Task, version: int) -> list[CappedKey] | None:
     if one.way is Way.SAME or not isinstance(one.view, SequenceView):
-        return []
+        return None
     return capped(one.view, version, settings().stretch_max_rows)
 
 

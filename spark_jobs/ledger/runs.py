@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.connect import LedgerError
@@ -116,11 +116,16 @@ class Runs(Sessions):
             done = ("decode", "build", "audit", "publish")
             return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
 
-    def record_build(self, build: Build, capped: Iterable[CappedKey] = ()) -> None:
-        """A view of the run is written; a retry replaces the row. `capped`: keys of the version that it has made."""
+    def record_build(self, build: Build, capped: Iterable[CappedKey] | None = None) -> None:
+        """A view of the run is written; a retry replaces the row.
+
+        capped: the keys of the version that the run has made; None where it goes on with an older one.
+        """
         with self.write() as session:
-            for one in (build, *capped):
-                session.merge(one)
+            session.merge(build)
+            if capped is not None:
+                session.execute(delete(CappedKey).where(*_capped_in(build.view_id, build.batch_version)))
+                session.add_all(capped)
 
     def builds(self, run_id: str) -> dict[str, Build]:
         with self.read() as session:
@@ -128,11 +133,9 @@ class Runs(Sessions):
 
     def capped_keys(self, view_id: str, batch_version: int) -> list[CappedKey]:
         """The keys of a version that wait for builds, those with the most rows first."""
-        of = (CappedKey.view_id == view_id, CappedKey.batch_version == batch_version)
+        of = select(CappedKey).where(*_capped_in(view_id, batch_version))
         with self.read() as session:
-            return list(
-                session.scalars(select(CappedKey).where(*of).order_by(CappedKey.row_count.desc(), CappedKey.key))
-            )
+            return list(session.scalars(of.order_by(CappedKey.row_count.desc(), CappedKey.key)))
 
     def record_audit(self, run_id: str, passed: bool, warnings: int = 0, docs_url: str | None = None) -> None:
         """The gate's verdict on a run; publish asks for it. A run that did not pass has failed."""
@@ -147,6 +150,10 @@ class Runs(Sessions):
     def audit(self, run_id: str) -> Audit | None:
         with self.read() as session:
             return session.get(Audit, run_id)
+
+
+def _capped_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:
+    return CappedKey.view_id == view_id, CappedKey.batch_version == batch_version
 
 
 def _alone(session: Session, run_id: str, now: datetime) -> Run | None:
