@@ -1,20 +1,26 @@
 """DRAIN: how fast a backlog leaves Kafka, and becomes answers.
 
 limit = Kafka -> noop; naive = one Structured Streaming query per view; flink = all landed and the same views, as tables
-of Paimon; flink_nothing = the same into nothing; ours = everything, all views on, equal to the oracle afterwards.
-Peers run by turns, each alone, from the start of its query to its end.
+of Paimon; flink_nothing = the same into nothing; ours_same = ours with just these views; ours = everything, all views
+on. Both of ours equal the oracle afterwards. Peers run by turns, each alone, from the start of its query to its end.
 """
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from spark_jobs.settings import ROOT
 from tests.bench.cpu import Meter, Span
 from tests.bench.flink import peer as flink
+from tests.bench.flink import sql
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import await_true
 
@@ -42,7 +48,7 @@ def peers(say: Callable[[str], None]) -> dict[str, Callable[[Stand], Span]]:
         say(f"without Flink: {lacking}")
     else:
         found |= {"flink": flink.flink, "flink_nothing": flink.flink_nothing}
-    return found | {"ours": _ours}
+    return found | {"ours_same": _ours_with_the_same_views, "ours": _ours}
 
 
 def _row(number: int, peer: str, events: int, span: Span, limit: Span) -> Row:
@@ -61,9 +67,16 @@ def _spark(peer: str, place: Stand) -> Span:
     return place.measured([sys.executable, "-m", "tests.bench.peers", peer, str(said)], said)
 
 
-def _ours(place: Stand) -> Span:
+def _ours_with_the_same_views(place: Stand) -> Span:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sql.views():
+            shutil.copy(ROOT / f"spark_jobs/views/{name}.py", folder)
+        return _ours(place, views_folder=Path(folder))
+
+
+def _ours(place: Stand, **changes: Any) -> Span:
     """The speed application of a fresh platform on the same broker, until nothing is left; then the oracle."""
-    with stand("metastore", "thrift", kafka_servers=place.settings.kafka) as fresh:
+    with stand("metastore", "thrift", kafka_servers=place.settings.kafka, **changes) as fresh:
         (fresh.settings.home / "producer").symlink_to(place.settings.producer_ledger)
         with Meter(fresh.processes) as meter:
             fresh.tidemark("up", "speed")
