@@ -162,7 +162,7 @@ def test_what_a_schema_tells_people_may_change(
         description="A heart beats.",
         **{"x-tidemark": {"key": "beats", "owner": "somebody else"}},
     )
-    land.create()
+    assert activation.of_log().entries == (Entry(0, "heart_beaten", 1),)
 
 
 def schemas_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
