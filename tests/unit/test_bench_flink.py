@@ -82,5 +82,5 @@ def test_without_flink_the_benchmark_says_so_in_one_line_and_goes_on(monkeypatch
     monkeypatch.setattr(peer, "build", fails)
     monkeypatch.setattr(peer.Environment, "built", lambda _: False)
     said: list[str] = []
-    assert list(drain.peers(said.append)) == ["limit", "naive", "ours"]
+    assert list(drain.peers(said.append)) == ["limit", "naive", "ours_same", "ours"]
     assert said == ["without Flink: setup: no registry"]
