@@ -44,14 +44,14 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
 
 
 def _taken_back(store: Store, run: Run, activations: Activations, say: Say) -> list[int]:
-    """Lsns with records that newer schemas accept. Kept in the ledger: a retry would not find all in quarantine."""
-    if TAKEN_BACK not in run.summary:
-        found = taken_back.lsns(activations, run.previous_cut, run.cut)
-        store.progress(run.run_id, run.step, **{TAKEN_BACK: ranges_of(found)})
-        if found:
-            say(f"newer schemas accept quarantined records: {len(found):,} older lsns are decoded again")
-        return found
-    return [lsn for first, last in run.summary[TAKEN_BACK] for lsn in range(first, last + 1)]
+    """Lsns with records that newer schemas accept. Kept in the ledger: a try that died may have emptied quarantine."""
+    found = set(taken_back.lsns(activations, run.previous_cut, run.cut))
+    if found:
+        say(f"newer schemas accept quarantined records: {len(found):,} older lsns are decoded again")
+    for one in store.runs_since_base(run.run_id):
+        found |= {lsn for first, last in one.summary.get(TAKEN_BACK, ()) for lsn in range(first, last + 1)}
+    store.progress(run.run_id, run.step, **{TAKEN_BACK: ranges_of(found)})
+    return sorted(found)
 
 
 def _lsns_of(days: Sequence[str], cut: int) -> list[int]:

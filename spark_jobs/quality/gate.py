@@ -57,10 +57,11 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
         say(f"run {run_id} has built nothing new: there is nothing to audit")
         return True
     outcome = _outcome(session, store, views, run, say, accept)
-    for line in restless(views, store.builds(run_id), timedelta(days=settings().horizon_days)):
+    for line in [
+        *restless(views, store.builds(run_id), timedelta(days=settings().horizon_days)),
+        *capped(store, run_id),
+    ]:
         say(f"notice: {line}")
-    for line in capped(store, run_id):
-        say(f"warning: {line}")
     store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
     store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
     return outcome.passed

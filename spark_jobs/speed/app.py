@@ -16,7 +16,7 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import activation, contracts, definitions, registry, tables
+from spark_jobs import contracts, definitions, registry, tables
 from spark_jobs.activation import Activations, Entry
 from spark_jobs.dedupe import Window
 from spark_jobs.feed import topics
@@ -73,12 +73,12 @@ class SpeedLayer:
         """Topics, tables, the log's end, everything that the log has and the partials lack, and new schemas."""
         definitions.check(self.store, self.views)
         topics.create(contracts.load())
-        land.create()
+        in_force = land.create()
         hot.create(self.views)
         scratch.clear()
         threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
         self.end = land.log_end()
-        self.activations = activation.of_log().with_new(self.end.lsn + 1)
+        self.activations = in_force.with_new(self.end.lsn + 1)
         given = Given(self.views, min(self._floors().values(), default=0), self.activations)
         self.direct = DirectWriter(given)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)

@@ -19,16 +19,17 @@ BEFORE_ALL = 0
 """The lsn of what is in force when a log begins."""
 
 
-def create(begins_with: Activations | None = None) -> None:
-    """The master log exists; append only, so nobody may alter a row by accident.
+def create(begins_with: Activations | None = None) -> Activations:
+    """The master log exists; append only, so nobody may alter a row by accident. Returns what it says is in force.
 
-    begins_with: the schemas that a new log says are in force; None: all there are. Raises ContractError where one that
-    is in force has changed.
+    begins_with: the schemas of a new log; None: all there are. Raises ContractError where one in force has changed.
     """
     properties = {"delta.appendOnly": "true", **creation.COMMITTED_OFTEN, **creation.looked_up_by("lsn", "kind")}
     creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"], properties=properties)
-    if not activation.of_log().entries:
-        _begin((begins_with or EVERY.with_new(BEFORE_ALL)).entries)
+    if (found := activation.of_log()) == EVERY:
+        found = begins_with or EVERY.with_new(BEFORE_ALL)
+        _begin(found.entries)
+    return found
 
 
 def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:

@@ -1,0 +1,20 @@
+"""What a run takes out of quarantine is not lost with the run."""
+
+from pathlib import Path
+
+from spark_jobs.activation import EVERY
+from spark_jobs.batch import facts
+from spark_jobs.ledger import store as ledger
+
+
+def test_a_run_after_one_that_died_takes_back_what_that_one_had_found(platform_home: Path) -> None:
+    """I13: the dead run may have emptied quarantine, and written no facts yet."""
+    store = ledger.open()
+    dead = store.begin_run("dead", previous_cut=9, cut=12)
+    store.progress(dead.run_id, "plan", taken_back=[[2, 3], [7, 7]])
+    store.fail_run(dead.run_id, "killed")
+    after = store.begin_run("after", previous_cut=9, cut=13)
+    assert facts._taken_back(store, after, EVERY, print) == [2, 3, 7]
+    retried = store.run("after")
+    assert retried is not None and retried.summary["taken_back"] == [[2, 3], [7, 7]]
+    assert facts._taken_back(store, retried, EVERY, print) == [2, 3, 7]
