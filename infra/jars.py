@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.java import find_java
+from spark_jobs.storage.java import find_java
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "infra/locks"

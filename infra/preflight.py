@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from infra.java import NoJava, find_java  # noqa: E402
+from spark_jobs.storage.java import NoJava, find_java  # noqa: E402
 
 PYTHON = (3, 11)
 SETUP_DISK_GB = 6

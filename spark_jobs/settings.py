@@ -5,12 +5,17 @@ environment (`TIDEMARK_*`) -> Settings -> everyone. See them all: `tidemark sett
 
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, computed_field, field_validator
+from pydantic import Field, computed_field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
+
+LAYOUT = {"views": "views", "schemas": "schemas/events", "quality": "schemas/quality", "models": "models", "dbt": "dbt"}
+"""Where a project's folder keeps its definitions, unless a setting says otherwise."""
+OWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/models"}
+"""The same of this repository, whose project is the sample town."""
 
 
 class Settings(BaseSettings):
@@ -24,7 +29,12 @@ class Settings(BaseSettings):
     home: Path = Field(ROOT / ".tidemark", description="State folder: warehouse, checkpoints, ledger, logs, secrets.")
     host: str = Field("127.0.0.1", description="The address that every part binds to.")
 
-    views_folder: Path = Field(ROOT / "spark_jobs" / "views", description="The view files, one view each.")
+    project: Path = Field(ROOT, description="The project's folder: its views, event schemas, quality, models, dbt.")
+    views_folder: Path = Field(ROOT / OWN_LAYOUT["views"], description="The view files, one view each.")
+    schemas_folder: Path = Field(ROOT / OWN_LAYOUT["schemas"], description="The event types' JSON Schemas.")
+    quality_folder: Path = Field(ROOT / OWN_LAYOUT["quality"], description="The project's own expectations.")
+    models_folder: Path = Field(ROOT / OWN_LAYOUT["models"], description="The model files, one model each.")
+    dbt_folder: Path = Field(ROOT / OWN_LAYOUT["dbt"], description="The dbt project of the marts.")
 
     kafka_port: int = Field(19092, description="Kafka broker.")
     kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
@@ -85,7 +95,15 @@ class Settings(BaseSettings):
     )
     batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
 
-    @field_validator("home", "views_folder")
+    @model_validator(mode="before")
+    @classmethod
+    def _laid_out(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Folders that are not given lie in the project's."""
+        project = Path(given.get("project", ROOT)).expanduser().absolute()
+        layout = OWN_LAYOUT if project == ROOT else LAYOUT
+        return {f"{name}_folder": project / place for name, place in layout.items()} | given
+
+    @field_validator("home", "project", *(f"{name}_folder" for name in LAYOUT))
     @classmethod
     def _absolute(cls, folder: Path) -> Path:
         """Processes with other working folders must mean the same place."""

@@ -19,9 +19,9 @@ from psycopg.rows import dict_row
 
 from infra import jars
 from infra.embedded.passwords import write_private
-from infra.java import find_java
-from spark_jobs.session import CONF
 from spark_jobs.settings import ROOT
+from spark_jobs.storage.java import find_java
+from spark_jobs.storage.session import CONF
 from tests import postgres
 from tests.platform import await_true, free_ports
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs import tables
-from spark_jobs.contracts import INSTANT_PATTERN
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.model import INSTANT_PATTERN
 
 RECORDED_AT = datetime(2025, 3, 1, tzinfo=UTC)
 SCHEMA: dict[str, Any] = {
@@ -50,4 +50,4 @@ def records(topic: str, events: list[Any], version: int | None = None) -> pa.Tab
         | {"value": event if isinstance(event, bytes | None) else json.dumps(event).encode(), "headers": headers}
         for n, event in enumerate(events)
     ]
-    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+    return pa.Table.from_pylist(rows, schema=row_types.RECORD)

@@ -144,9 +144,9 @@ def free_ports(number: int) -> list[int]:
 
 NEW_SCHEMA = "page_viewed.v2"
 OLDER_LOG = f"""
-from spark_jobs.activation import EVERY, Activations
+from spark_jobs.activation import EVERY, SchemaHistory
 from spark_jobs.speed import land
-land.create(Activations(tuple(one for one in EVERY.with_new(0).entries if one.name != {NEW_SCHEMA!r})))
+land.create(SchemaHistory(tuple(one for one in EVERY.with_new(0).entries if one.name != {NEW_SCHEMA!r})))
 """
 """The log begins as if NEW_SCHEMA had been written after it."""
 

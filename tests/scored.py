@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from spark_jobs import model, registry, tables, warehouse
-from spark_jobs.ledger.models import Build
+from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
-from spark_jobs.model import BoundModel
+from spark_jobs.registry.models import BoundModel, load_models
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.storage import duckdb_reader, tables
 
 FEATURES = ("thousands", "is_small", "is_large", "is_abroad", "is_electronics")
 MINUTE = 60_000_000
@@ -17,14 +18,14 @@ Payment = tuple[str, int, float]
 """key, microseconds, is_abroad; the other features are 0."""
 
 
-def views() -> registry.Views:
+def views() -> Views:
     """The view alone."""
-    return registry.Views((registry.views()["payments_scored"],))
+    return Views((project_views()["payments_scored"],))
 
 
 def bound() -> BoundModel:
     """The project's model."""
-    return model.load(views())["payments_fraud"]
+    return load_models(views())["payments_fraud"]
 
 
 def write_results(payments: Iterable[Payment]) -> int:
@@ -41,7 +42,7 @@ def write_results(payments: Iterable[Payment]) -> int:
     }
     path = tables.path(tables.batch_results("payments_scored"))
     write_deltalake(path, pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))), mode="overwrite")
-    return warehouse.version(tables.batch_results("payments_scored"))
+    return duckdb_reader.version(tables.batch_results("payments_scored"))
 
 
 def write_disputes(lsn_of: dict[str, int]) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from infra.embedded.program import Program
 from infra.embedded.readiness import kafka_answers
-from infra.java import find_java
-from spark_jobs.session import CONF
 from spark_jobs.settings import ROOT, Settings
+from spark_jobs.storage.java import find_java
+from spark_jobs.storage.session import CONF
 
 JARS = ROOT / ".jars/kafka"
 

@@ -18,12 +18,12 @@ from rich.markup import escape
 from infra.embedded.airflow import ADMIN
 from infra.embedded.airflow_api import AirflowApi
 from infra.embedded.questions import QUESTIONS, SCORED
-from spark_jobs import registry
-from spark_jobs.cli.speed import health
 from spark_jobs.ledger import store as ledger
+from spark_jobs.registry.views import project_views
 from spark_jobs.serving import sql
-from spark_jobs.serving.answers import Answer, plain, printable, text
+from spark_jobs.serving.formatting import Answer, plain, printable, text
 from spark_jobs.settings import Settings
+from spark_jobs.speed.status import health
 
 MARKET_EVENTS, MORE_EVENTS, MARKET_RATE = 60_000, 6_000, 100
 PATIENCE_SECONDS = 600
@@ -154,7 +154,7 @@ def _ask(console: Console, question: str, statement: str) -> Answer:
 
 def _others(console: Console) -> None:
     asked = " ".join([*QUESTIONS.values(), SCORED])
-    for name in sorted(name for name in registry.views().served if not re.search(rf"\b{name}\b", asked)):
+    for name in sorted(name for name in project_views().served if not re.search(rf"\b{name}\b", asked)):
         found = sql.query(f"SELECT * FROM {name} LIMIT 1")
         row = found.dicts()[0] if found.rows else {}
         values = {column: "NULL" if value is None else plain(value) for column, value in row.items()}

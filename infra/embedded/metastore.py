@@ -13,9 +13,9 @@ import traceback
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
 
-from infra.java import find_java
-from spark_jobs.session import CONF, spark_home
 from spark_jobs.settings import Settings, settings
+from spark_jobs.storage.java import find_java
+from spark_jobs.storage.session import CONF, spark_home
 
 CLIENTS = 200
 

@@ -10,8 +10,8 @@ from functools import partial
 from infra.embedded import airflow, broker, thrift
 from infra.embedded.program import Program, nothing
 from infra.embedded.readiness import metastore_answers, speed_answers
-from spark_jobs.session import spark_environment
 from spark_jobs.settings import ROOT, Settings
+from spark_jobs.storage.session import spark_environment
 
 HEARTBEATS_MISSED = 30
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from infra.embedded.program import Program
 from infra.embedded.readiness import thrift_answers
-from spark_jobs.session import driver, spark_environment, spark_home, spark_properties
 from spark_jobs.settings import Settings
+from spark_jobs.storage.session import driver, spark_environment, spark_home, spark_properties
 
 MAIN = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 

@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from spark_jobs import tables, warehouse
 from spark_jobs.batch import build_aggregate, build_sequence
-from spark_jobs.batch.capped import capped
-from spark_jobs.batch.work import NEVER, New, Task, Way, task
-from spark_jobs.ledger.models import Build, CappedKey, Run
+from spark_jobs.batch.build_tasks import UNBUILT, BuildMode, BuildTask, New, build_task
+from spark_jobs.batch.hot_keys import hot_keys
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.ledger.schema import Build, HotKey, Run
+from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.registry import Views
-from spark_jobs.serving.render import Source
+from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
-from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.storage import duckdb_reader, tables
 
 Say = Callable[[str], None]
 
@@ -43,19 +43,19 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
     store.progress(run_id, "build", nothing_new=False)
 
 
-def is_done(one: Task) -> bool:
-    return one.way is Way.SAME and one.base.cut == one.cut
+def is_done(one: BuildTask) -> bool:
+    return one.way is BuildMode.SAME and one.base.cut == one.cut
 
 
-def _costliest_first(one: Task) -> tuple[bool, str]:
+def _costliest_first(one: BuildTask) -> tuple[bool, str]:
     return isinstance(one.view, AggregateView), one.view.id
 
 
-def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[Task]:
+def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
     changed = changed_days(store, run)
-    bases = {view.id: sources.get(view.id, NEVER) for view in views}
+    bases = {view.id: sources.get(view.id, UNBUILT) for view in views}
     new = {cut: _new_facts(views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
-    return [task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
+    return [build_task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
 
 
 def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
@@ -73,7 +73,7 @@ def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
         return {}
     types = sorted({event_type for view in views for event_type in view.event_types})
     new: dict[str, dict[str, int]] = {}
-    with warehouse.connect({event_type: tables.facts(event_type) for event_type in types}) as con:
+    with duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types}) as con:
         for event_type in types:
             counted = f'SELECT day, count(*) FROM "{event_type}" WHERE lsn > {above:d} AND lsn <= {cut:d} GROUP BY day'
             if days := con.execute(counted).fetchall():
@@ -81,7 +81,7 @@ def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
     return new
 
 
-def _build(spark: SparkSession, store: Store, one: Task) -> str:
+def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
     """Build one view and write down what it became; returns the line to show."""
     started = time.monotonic()
     source, rows = _built(spark, one)
@@ -103,19 +103,19 @@ def _build(spark: SparkSession, store: Store, one: Task) -> str:
         _capped(one, source.batch_version),
     )
     store.progress(one.run_id, "decode")  # still alive, and still not superseded
-    touched = f", {len(one.days)} days" if one.way is Way.BUCKETS else ""
+    touched = f", {len(one.days)} days" if one.way is BuildMode.BUCKETS else ""
     return f"built {one.view.id}: {one.way.value}{touched}, {rows:,} rows, {seconds:.1f} s"
 
 
-def _capped(one: Task, version: int) -> list[CappedKey] | None:
-    if one.way is Way.SAME or not isinstance(one.view, SequenceView):
+def _capped(one: BuildTask, version: int) -> list[HotKey] | None:
+    if one.way is BuildMode.SAME or not isinstance(one.view, SequenceView):
         return None
-    return capped(one.view, version, settings().stretch_max_rows)
+    return hot_keys(one.view, version, settings().stretch_max_rows)
 
 
-def _built(spark: SparkSession, one: Task) -> tuple[Source, int]:
+def _built(spark: SparkSession, one: BuildTask) -> tuple[Source, int]:
     view = one.view
-    if one.way is Way.SAME:
+    if one.way is BuildMode.SAME:
         base = one.base
         source = Source(
             batch_version=base.batch_version, results_version=base.results_version, cut=one.cut, horizon=base.horizon
@@ -129,5 +129,5 @@ def _built(spark: SparkSession, one: Task) -> tuple[Source, int]:
             batch_version=made.rows_version, results_version=made.results_version, cut=one.cut, horizon=made.horizon
         )
     if isinstance(view, AggregateView):
-        return source, warehouse.row_count(tables.batch(view.id), source.batch_version or 0)
-    return source, warehouse.row_count(tables.batch_results(view.id), source.results_version or 0)
+        return source, duckdb_reader.row_count(tables.batch(view.id), source.batch_version or 0)
+    return source, duckdb_reader.row_count(tables.batch_results(view.id), source.results_version or 0)

@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_jobs import sequences, tables, warehouse
-from spark_jobs.batch import delta, resolving, stored
-from spark_jobs.batch.resolving import Queries, Stored
-from spark_jobs.batch.stored import Slice
-from spark_jobs.batch.work import Task, Way
-from spark_jobs.dialect import Dialect
-from spark_jobs.expressions import arrow_of
-from spark_jobs.partials import batch_partials_sql
+from spark_jobs.batch.build_tasks import BuildMode, BuildTask
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine import sequence_replay, sequences
+from spark_jobs.engine.partials import batch_partials_sql
+from spark_jobs.engine.sequence_replay import Queries, Stored
+from spark_jobs.expressions.arrow_types import arrow_of
+from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.settings import settings
-from spark_jobs.view import SequenceView
+from spark_jobs.storage import duckdb_reader, spark_reader, spark_writer, tables
+from spark_jobs.storage.spark_reader import Slice
 
 SPARK = Dialect.SPARK
 MADE = ("made_rows", "made_results")
@@ -43,12 +43,12 @@ class Built:
     horizon: datetime | None
 
 
-def build(spark: SparkSession, view: SequenceView, task: Task) -> Built:
+def build(spark: SparkSession, view: SequenceView, task: BuildTask) -> Built:
     """Rows and results at the task's cut."""
     rows_table, results_table = tables.batch_rows(view.id), tables.batch_results(view.id)
     row_columns, result_columns = columns(view)
-    delta.create(rows_table, row_columns)
-    delta.create(results_table, result_columns)
+    spark_writer.create(rows_table, row_columns)
+    spark_writer.create(results_table, result_columns)
     with closing(_Relations(spark, view)) as relations:
         queries, of_horizon = _queries(spark, view, task, relations)
         horizon = _horizon(spark, task, of_horizon)
@@ -75,8 +75,8 @@ def micros(at: datetime) -> int:
 
 
 def _overwrite(spark: SparkSession, sql: str, schema: pa.Schema, then: str, table: str) -> int:
-    rows = delta.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
-    return delta.overwrite(rows, table, ["key", then, "stretch_end"])
+    rows = spark_writer.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
+    return spark_writer.overwrite(rows, table, ["key", then, "stretch_end"])
 
 
 class _Relations:
@@ -99,36 +99,38 @@ class _Relations:
             self._spark.catalog.dropTempView(name)
 
 
-def _queries(spark: SparkSession, view: SequenceView, task: Task, relations: _Relations) -> tuple[Queries, list[str]]:
+def _queries(
+    spark: SparkSession, view: SequenceView, task: BuildTask, relations: _Relations
+) -> tuple[Queries, list[str]]:
     """The queries, with all relations up to `live` there; and the relations that hold all rows."""
     everything, before = _facts(spark, view, Slice(task.cut)), list[str]()
-    if task.way is Way.FULL:
-        queries = resolving.from_scratch(view, SPARK, relations.name, everything)
+    if task.way is BuildMode.FULL:
+        queries = sequence_replay.from_scratch(view, SPARK, relations.name, everything)
     else:
         base = task.base
         built = Stored(
-            stored.relation(stored.rows(spark, tables.batch_rows(view.id), base.batch_version)),
-            stored.relation(stored.rows(spark, tables.batch_results(view.id), base.results_version)),
+            spark_reader.relation(spark_reader.rows(spark, tables.batch_rows(view.id), base.batch_version)),
+            spark_reader.relation(spark_reader.rows(spark, tables.batch_results(view.id), base.results_version)),
         )
         before = [built.rows]
         new = spark.sql(_facts(spark, view, Slice(task.cut, above=base.cut)))
         recent = relations.add(relations.name("recent"), new, persist=True)
         deep = _deep(spark, task, recent)
         whole = (relations.add(relations.name("deep"), spark.sql(deep), persist=True), everything) if deep else None
-        queries = resolving.replayed(view, SPARK, relations.name, recent, built, whole)
+        queries = sequence_replay.replayed(view, SPARK, relations.name, recent, built, whole)
     for name, sql in queries.relations:
-        relations.add(name, spark.sql(sql), persist=task.way is not Way.FULL)
+        relations.add(name, spark.sql(sql), persist=task.way is not BuildMode.FULL)
     return queries, [relations.name("live"), *before]
 
 
 def _resolve(
-    spark: SparkSession, view: SequenceView, task: Task, relations: _Relations, horizon: datetime | None
+    spark: SparkSession, view: SequenceView, task: BuildTask, relations: _Relations, horizon: datetime | None
 ) -> None:
     """Add `made_rows` and `made_results`: what `resolved` makes of `live`, a partition of keys at a time."""
     schema = pa.schema([(name, pa.struct(list(one))) for name, one in zip(MADE, columns(view), strict=True)])
     live = spark.table(relations.name("live"))
-    if task.way is Way.FULL:
-        size = sum(warehouse.row_count(tables.facts(event_type)) for event_type in view.event_types)
+    if task.way is BuildMode.FULL:
+        size = sum(duckdb_reader.row_count(tables.facts(event_type)) for event_type in view.event_types)
     else:
         size = live.count()
     made = live.repartition(settings().cores + size // ROWS_AT_ONCE, "key").mapInArrow(
@@ -148,7 +150,7 @@ def _pass(
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if live := list(batches):
-            rows, results = resolving.resolved(view, pa.Table.from_batches(live))
+            rows, results = sequence_replay.resolved(view, pa.Table.from_batches(live))
             recent = rows.filter(pc.greater_equal(rows["stretch_end"], horizon))
             for name, found in zip(MADE, (recent, results), strict=True):
                 yield from _in_struct(found, name, schema)
@@ -166,21 +168,21 @@ def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Rec
 
 def _facts(spark: SparkSession, view: SequenceView, wanted: Slice) -> str:
     """SQL of the rows of the wanted facts; what they are given may have come at any time before them."""
-    facts_of = dict(stored.facts_of(spark, view.row_types, wanted))
-    for name, relation in stored.facts_of(spark, view.given, Slice(wanted.upto)).items():
-        facts_of[sequences.given_key(name)] = relation
+    facts_of = dict(spark_reader.facts_of(spark, view.row_types, wanted))
+    for name, relation in spark_reader.facts_of(spark, view.given, Slice(wanted.upto)).items():
+        facts_of[sequences.side_input_key(name)] = relation
     return batch_partials_sql(view, facts_of)
 
 
-def _deep(spark: SparkSession, task: Task, recent: str) -> str | None:
+def _deep(spark: SparkSession, task: BuildTask, recent: str) -> str | None:
     """The query of the keys that must be replayed from the facts; None, the usual case, where there is none."""
     if task.base.horizon is None:
         return None
-    deep = resolving.deep_keys(recent, micros(task.base.horizon))
+    deep = sequence_replay.deep_keys(recent, micros(task.base.horizon))
     return None if spark.sql(deep).isEmpty() else deep
 
 
-def _horizon(spark: SparkSession, task: Task, rows: list[str]) -> datetime | None:
+def _horizon(spark: SparkSession, task: BuildTask, rows: list[str]) -> datetime | None:
     """`horizon_days` before the newest row of the slowest kind, or before the cut; never earlier than it was.
 
     By the rows' own time and not by the clock, so that history that is still being loaded is not all late.

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Literal
 
-from spark_jobs.batch import coverage
-from spark_jobs.ledger.models import Run
+from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
+from spark_jobs.storage import coverage
 
 Mode = Literal["changed", "full"]
 

@@ -42,24 +42,25 @@ def plan(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
     """Choose the run's cut and write it down."""
     from spark_jobs.batch.plan import describe
     from spark_jobs.batch.plan import plan as make_plan
-    from spark_jobs.definitions import check
-    from spark_jobs.registry import views
+    from spark_jobs.ledger.view_lock import check
+    from spark_jobs.registry.views import project_views
 
     with ledger_step() as store:
-        check(store, views())
+        check(store, project_views())
         _check_schemas()
-        columns = [view.column for view in views()]
+        columns = [view.column for view in project_views()]
         run = make_plan(store, columns, run_id, [day.date() for day in days], mode)
         for line in describe(run):
             click.echo(line)
 
 
 def _check_schemas() -> None:
-    from spark_jobs import activation, contracts
+    from spark_jobs.contracts.model import ContractError
+    from spark_jobs.storage import log_reader
 
     try:
-        activation.of_log()
-    except contracts.ContractError as error:
+        log_reader.read_schema_history()
+    except ContractError as error:
         raise LedgerError(str(error)) from error
 
 
@@ -68,16 +69,16 @@ def _check_schemas() -> None:
 def build(run_id: str) -> None:
     """Decode what is new, and build every view at the run's cut."""
     from spark_jobs.batch.build import build as build_views
-    from spark_jobs.batch.facts import decode
-    from spark_jobs.registry import views
-    from spark_jobs.session import batch_session
+    from spark_jobs.batch.decode_step import decode
+    from spark_jobs.registry.views import project_views
+    from spark_jobs.storage.session import batch_session
 
     with ledger_step(run_id) as store:
         run = store.active_run(run_id)
         spark = batch_session("tidemark-batch")
         try:
             decode(spark, store, run, click.echo)
-            build_views(spark, store, views(), run_id, click.echo)
+            build_views(spark, store, project_views(), run_id, click.echo)
         finally:
             spark.stop()
 
@@ -86,11 +87,11 @@ def build(run_id: str) -> None:
 @run_option
 def publish(run_id: str) -> None:
     """Show the run's builds to readers, if its audit passed."""
-    from spark_jobs.batch.publish import publish as publish_run
-    from spark_jobs.registry import views
+    from spark_jobs.publication.publish import publish as publish_run
+    from spark_jobs.registry.views import project_views
 
     with ledger_step(run_id) as store, thrift() as execute:
-        publication = publish_run(execute, views(), store, run_id)
+        publication = publish_run(execute, project_views(), store, run_id)
         run = store.run(run_id)
         for view_id, lsn in (run.summary.get("held_back") or {}).items() if run else ():
             click.echo(f"view {view_id} keeps its old source: it has no speed partials at lsn {lsn}")
@@ -104,11 +105,11 @@ def publish(run_id: str) -> None:
 @click.argument("publication", type=int, required=False)
 def rollback(publication: int | None) -> None:
     """Serve PUBLICATION again (default: the one before the current)."""
-    from spark_jobs.batch.rollback import rollback as roll_back
-    from spark_jobs.registry import views
+    from spark_jobs.publication.rollback import rollback as roll_back
+    from spark_jobs.registry.views import project_views
 
     with ledger_step() as store, thrift() as execute:
-        made = roll_back(execute, views(), store, publication)
+        made = roll_back(execute, project_views(), store, publication)
         click.echo(f"publication {made.id} is in force: what publication {made.restores} showed, cut {made.cut}")
 
 
@@ -138,12 +139,12 @@ def status(as_json: bool) -> None:
 @click.command()
 def retention() -> None:
     """Expire old publications, remove the files that nobody needs, ask for the trim of old partials."""
-    from spark_jobs import contracts
-    from spark_jobs.batch.retention import retain
-    from spark_jobs.registry import views
+    from spark_jobs.contracts.loader import project_contracts
+    from spark_jobs.publication.retention import retain
+    from spark_jobs.registry.views import project_views
 
     with ledger_step() as store:
-        done = retain(store, views(), contracts.load().event_types, thrift)
+        done = retain(store, project_views(), project_contracts().event_types, thrift)
         click.echo(f"expired publications: {done.expired or 'none'}; dropped pins: {done.dropped_pins or 'none'}")
         for table, files in done.files.items():
             click.echo(f"{table}: {files} files removed")

@@ -31,12 +31,12 @@ def dbt() -> None:
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the file is out of date.")
 def sources(check: bool) -> None:
     """Write dbt/models/sources.yml from the views."""
-    from spark_jobs.registry import views
+    from spark_jobs.registry.views import project_views
     from spark_jobs.serving import dbt_sources
 
     if check:
         sys.exit(_warn_of_old_sources())
-    elif dbt_sources.write(views()):
+    elif dbt_sources.write(project_views()):
         click.echo(f"wrote {dbt_sources.SOURCES}")
 
 
@@ -86,20 +86,20 @@ def home() -> Path:
 
 def _pinned(name: str | None) -> str:
     """The schema of the pin, which is made if it is not there."""
-    from spark_jobs.registry import views
-    from spark_jobs.serving import pins
+    from spark_jobs.publication import pins
+    from spark_jobs.registry.views import project_views
 
     with ledger_step() as store, thrift() as execute:
-        made = pins.create(execute, views(), store, name or f"dbt_{datetime.now(UTC):%Y%m%d_%H%M%S}", keep=KEPT)
+        made = pins.create(execute, project_views(), store, name or f"dbt_{datetime.now(UTC):%Y%m%d_%H%M%S}", keep=KEPT)
         return pins.schema(made.name)
 
 
 def _warn_of_old_sources() -> bool:
     """Whether sources.yml is out of date. Only a developer's own command rewrites it, no scheduled run."""
-    from spark_jobs.registry import views
+    from spark_jobs.registry.views import project_views
     from spark_jobs.serving import dbt_sources
 
-    if dbt_sources.is_current(views()):
+    if dbt_sources.is_current(project_views()):
         return False
     click.echo(f"{dbt_sources.SOURCES} is out of date: run `tidemark dbt sources`", err=True)
     return True

@@ -9,7 +9,7 @@ import click
 
 from spark_jobs.cli.step import ledger_step, show
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.model import BoundModel, ModelFileError
+from spark_jobs.registry.models import BoundModel, ModelFileError
 from spark_jobs.training.examples import Part
 from spark_jobs.training.linear import Weights
 
@@ -28,7 +28,7 @@ def model() -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def list_(as_json: bool) -> None:
     """Every version of every model, the newest first."""
-    from spark_jobs.training.told import listed
+    from spark_jobs.training.report import listed
 
     with ledger_step() as store:
         rows = [listed(one, store.model_promotions(one.model)) for one in store.models()]
@@ -43,16 +43,16 @@ def list_(as_json: bool) -> None:
 @click.argument("version", type=int, required=False)
 def show_(name: str, version: int | None) -> None:
     """Weights, measures and the confusion table of VERSION (default: the one in force, else the newest)."""
-    from spark_jobs.training import told
+    from spark_jobs.training import report
 
     with ledger_step() as store:
         one = store.model(name, _shown(store, name) if version is None else version)
         promotions = store.model_promotions(name)
-    for line in told.lines(one, promotions):
+    for line in report.lines(one, promotions):
         click.echo(line)
-    show("weights", told.weights(one))
-    show("held-out examples", told.confusion(one.metrics["candidate"]))
-    show("measures", told.compared(one))
+    show("weights", report.weights(one))
+    show("held-out examples", report.confusion(one.metrics["candidate"]))
+    show("measures", report.compared(one))
 
 
 def _shown(store: Store, name: str) -> int:
@@ -82,8 +82,8 @@ def promote(name: str, version: int) -> None:
 @click.option("--run-id", required=True, help="A published batch run; retries use the same.")
 def train(name: str, run_id: str) -> None:
     """Train NAME on what a run has published, judge it, and promote it if it is not worse."""
+    from spark_jobs.training.report import lines
     from spark_jobs.training.send import sender
-    from spark_jobs.training.told import lines
     from spark_jobs.training.train import train as make
 
     with ledger_step() as store:
@@ -97,7 +97,7 @@ def train(name: str, run_id: str) -> None:
 
 def _fit(names: tuple[str, ...], part: Part) -> Weights:
     """In a session of its own, which a run without anything to learn from never starts."""
-    from spark_jobs.session import batch_session
+    from spark_jobs.storage.session import batch_session
     from spark_jobs.training.fit import fit
 
     spark = batch_session("tidemark-train")
@@ -108,11 +108,11 @@ def _fit(names: tuple[str, ...], part: Part) -> Weights:
 
 
 def _model(name: str) -> BoundModel:
-    from spark_jobs.model import load
-    from spark_jobs.registry import views
+    from spark_jobs.registry.models import load_models
+    from spark_jobs.registry.views import project_views
 
     try:
-        known = load(views())
+        known = load_models(project_views())
     except ModelFileError as error:
         raise LedgerError(str(error)) from error
     if name not in known:

@@ -28,13 +28,13 @@ def pin() -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def create_pin(name: str | None, at: datetime | None, head: bool, days: int | None, as_json: bool) -> None:
     """Make the schema pin_NAME."""
-    from spark_jobs.registry import views
-    from spark_jobs.serving import pins
+    from spark_jobs.publication import pins
+    from spark_jobs.registry.views import project_views
 
     if at and head:
         raise click.UsageError("--at and --head exclude each other")
     with ledger_step() as store, thrift() as execute:
-        made = pins.create(execute, views(), store, name, at, timedelta(days=days) if days else None)
+        made = pins.create(execute, project_views(), store, name, at, timedelta(days=days) if days else None)
         found = pins.describe(made)
     if as_json:
         click.echo(json.dumps(found))
@@ -60,7 +60,7 @@ def _instant(text: str | None) -> datetime | None:
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def list_pins(as_json: bool) -> None:
     """All pins."""
-    from spark_jobs.serving import pins
+    from spark_jobs.publication import pins
 
     with ledger_step() as store:
         found = [dict(pins.describe(one)) for one in store.pins()]
@@ -74,7 +74,7 @@ def list_pins(as_json: bool) -> None:
 @click.argument("name")
 def drop_pin(name: str) -> None:
     """Remove the schema pin_NAME."""
-    from spark_jobs.serving import pins
+    from spark_jobs.publication import pins
 
     with ledger_step() as store, thrift() as execute:
         pins.drop(execute, store, name)

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_jobs.cli.step import ledger_step
-from spark_jobs.serving.answers import printable
+from spark_jobs.serving.formatting import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +33,8 @@ def audit(run_id: str, accept: str | None) -> None:
     Exit code 3 stops the run: nothing of it is published, and what is published keeps serving.
     """
     from spark_jobs.quality.gate import audit as hold
-    from spark_jobs.registry import views
-    from spark_jobs.session import batch_session
+    from spark_jobs.registry.views import project_views
+    from spark_jobs.storage.session import batch_session
 
     with ledger_step(run_id) as store, ExitStack() as started:
 
@@ -43,7 +43,7 @@ def audit(run_id: str, accept: str | None) -> None:
             started.callback(spark.stop)
             return spark
 
-        passed = hold(cache(session), store, views(), run_id, click.echo, accept)
+        passed = hold(cache(session), store, project_views(), run_id, click.echo, accept)
         verdict = store.audit(run_id)
     docs = verdict.docs_url if verdict else None
     if passed:
@@ -58,7 +58,7 @@ def audit(run_id: str, accept: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def agreement(run_id: str | None, as_json: bool) -> None:
     """Where batch and speed differed at the last audit, by cause. Exit code 1 where a row is unexplained."""
-    from spark_jobs.quality.agreement import UNEXPLAINED
+    from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED
 
     with ledger_step() as store:
         audited = [run for run in store.runs(newest=200) if "agreement" in run.summary]
@@ -96,13 +96,13 @@ def verify(only: tuple[str, ...], as_json: bool) -> None:
 
     Exit code 1 where one is broken, 2 where one could not be looked at.
     """
-    from spark_jobs.quality.verify import exit_code
-    from spark_jobs.quality.verify import verify as look
-    from spark_jobs.registry import views
+    from spark_jobs.quality.verification.verify import exit_code
+    from spark_jobs.quality.verification.verify import verify as look
+    from spark_jobs.registry.views import project_views
 
     progress = Console(stderr=True)
     with ledger_step() as store, progress.status("verify") as shown:
-        found = look(store, views(), lambda text: shown.update(text), frozenset(one.upper() for one in only))
+        found = look(store, project_views(), lambda text: shown.update(text), frozenset(one.upper() for one in only))
     if as_json:
         click.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
     else:

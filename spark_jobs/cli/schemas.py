@@ -6,7 +6,7 @@ Exit codes: 0 done; 1 a schema file no longer says what it said when it came in 
 import click
 
 from spark_jobs.cli.serving import form_option, refuse, terminal_width
-from spark_jobs.serving.answers import Answer, Format, text
+from spark_jobs.serving.formatting import Answer, Format, text
 
 _KINDS = {"schema": "STRING", "in_force_from": "BIGINT", "topic": "STRING", "key": "STRING", "owner": "STRING"}
 
@@ -15,12 +15,14 @@ _KINDS = {"schema": "STRING", "in_force_from": "BIGINT", "topic": "STRING", "key
 @form_option
 def schemas(form: Format) -> None:
     """Every schema, and from which lsn on it is in force; nothing there: from the speed layer's next start on."""
-    from spark_jobs import activation, contracts
+    from spark_jobs.contracts.loader import project_contracts
+    from spark_jobs.contracts.model import ContractError
+    from spark_jobs.storage import log_reader
 
     try:
-        lsns = {(one.event_type, one.version): one.lsn for one in activation.of_log().entries}
-        known = [one for of_type in contracts.load().versions.values() for one in of_type]
-    except contracts.ContractError as error:
+        lsns = {(one.event_type, one.version): one.lsn for one in log_reader.read_schema_history().entries}
+        known = [one for of_type in project_contracts().versions.values() for one in of_type]
+    except ContractError as error:
         refuse(str(error))
     rows = [
         (f"{one.event_type}.v{one.version}", lsns.get((one.event_type, one.version)), one.topic, one.key, one.owner)

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from spark_jobs.cli.step import ledger_step
-from spark_jobs.serving.answers import Format, plain, printable, text
+from spark_jobs.serving.formatting import Format, plain, printable, text
 
 form_option = click.option(
     "--format",
@@ -58,12 +58,12 @@ def explain(view: str, key: tuple[str, ...], limit: int, as_json: bool) -> None:
 
     Example: tidemark explain orders_by_day store_id=3 day=2026-03-01
     """
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.registry.views import project_views as loaded
     from spark_jobs.serving.explain import ExplainError
     from spark_jobs.serving.explain import explain as explained
-    from spark_jobs.serving.explained import as_json as to_json
-    from spark_jobs.serving.explained import lines
-    from spark_jobs.warehouse import NoTable
+    from spark_jobs.serving.explain_report import as_json as to_json
+    from spark_jobs.serving.explain_report import lines
+    from spark_jobs.storage.duckdb_reader import NoTable
 
     with ledger_step() as store:
         try:

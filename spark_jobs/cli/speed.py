@@ -3,7 +3,6 @@
 ledger (heartbeat, requests) -> terminal. No JVM.
 """
 
-import datetime as dt
 import json
 import sys
 from typing import Any
@@ -12,29 +11,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs import contracts
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger import store as ledger
-from spark_jobs.settings import settings
-
-SILENT_AFTER_HEARTBEATS = 30
+from spark_jobs.speed.status import health
 
 
 @click.group()
 def speed() -> None:
     """The speed layer."""
-
-
-def health() -> dict[str, Any]:
-    """The heartbeat's payload with `age_seconds`, `is_alive` and all `alarms`."""
-    beat = ledger.open().heartbeat("speed")
-    if beat is None:
-        return {"is_alive": False, "state": "never started", "alarms": {"heartbeat": "no heartbeat was ever written"}}
-    age = (dt.datetime.now(dt.UTC) - beat.at).total_seconds()
-    is_alive = age < settings().heartbeat_seconds * SILENT_AFTER_HEARTBEATS and beat.payload["state"] != "stopped"
-    alarms = dict(beat.payload.get("alarms", {}))
-    if not is_alive:
-        alarms["heartbeat"] = beat.payload.get("error") or f"silent for {age:.0f} s"
-    return {**beat.payload, "age_seconds": round(age, 1), "is_alive": is_alive, "alarms": alarms}
 
 
 @speed.command()
@@ -81,11 +65,11 @@ def recover(accept: bool) -> None:
 
 
 def _losses() -> list[str]:
-    from spark_jobs.speed.broker import Broker
+    from spark_jobs.messaging.broker import Broker
+    from spark_jobs.speed.continuity import recover as recovery
     from spark_jobs.speed.land import log_end
-    from spark_jobs.speed.protocol import recover as recovery
 
-    broker = Broker(contracts.load().topics)
+    broker = Broker(project_contracts().topics)
     try:
         topic_ids, partitions = broker.partitions()
         return recovery(log_end(), broker.available(partitions), topic_ids)[1]

@@ -10,18 +10,18 @@ import click
 
 from spark_jobs.cli.serving import form_option, refuse, terminal_width
 from spark_jobs.cli.step import ledger_step
+from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.serving.answers import Format, printable, text
-from spark_jobs.serving.render import Source
+from spark_jobs.serving.formatting import Format, printable, text
 
 
 @click.command()
 @form_option
 def views(form: Format) -> None:
     """Every view: kind, events, grain, the batch version and cut it is served from, what speed covers past it."""
-    from spark_jobs.batch import coverage
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.registry.views import project_views as loaded
     from spark_jobs.serving import catalogue
+    from spark_jobs.storage import coverage
 
     with ledger_step() as store:
         sources = _sources(store)
@@ -46,7 +46,7 @@ def view() -> None:
 @click.option("--rows", default=5, show_default=True, help="Rows of the sample; 0 asks nothing.")
 def show(name: str, rows: int) -> None:
     """Print the definition of a view, its columns, the SQL that is made of it, and a sample of what it answers."""
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.registry.views import project_views as loaded
     from spark_jobs.serving import catalogue
     from spark_jobs.serving.explain import ExplainError, find
     from spark_jobs.serving.sql import SqlError, query
@@ -75,11 +75,12 @@ def show(name: str, rows: int) -> None:
 @click.option("--limit", default=10, show_default=True, help="Differing rows to show.")
 def diff(name: str, limit: int) -> None:
     """Compare the newest version of a view with the one before it, over the same log; exit code 1 if they differ."""
-    from spark_jobs.batch import coverage
-    from spark_jobs.registry import views as loaded
-    from spark_jobs.serving.explain import UNBUILT, ExplainError
-    from spark_jobs.serving.versions import difference
-    from spark_jobs.warehouse import NoTable
+    from spark_jobs.ledger.source import UNBUILT
+    from spark_jobs.registry.views import project_views as loaded
+    from spark_jobs.serving.explain import ExplainError
+    from spark_jobs.serving.version_diff import difference
+    from spark_jobs.storage import coverage
+    from spark_jobs.storage.duckdb_reader import NoTable
 
     known = loaded()
     with ledger_step() as store:
@@ -100,7 +101,7 @@ def diff(name: str, limit: int) -> None:
 @click.option("--to", "version", type=int, help="The version; by default the newest.")
 def promote(name: str, version: int | None) -> None:
     """Serve a name from another version of its view, if that lacks nothing."""
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.registry.views import project_views as loaded
 
     newest = max((one.version for one in loaded() if one.name == name), default=1)
     _promote(name, newest if version is None else version)
@@ -121,9 +122,9 @@ def rollback(name: str) -> None:
 @click.argument("view_id", metavar="ID")
 def retire(view_id: str) -> None:
     """Remove what is left of a view, or of a version (ID: NAME_v2), whose file is gone; refused while it is needed."""
-    from spark_jobs.batch.retire import retire as make
     from spark_jobs.cli.step import thrift
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.publication.retire import retire as make
+    from spark_jobs.registry.views import project_views as loaded
 
     with ledger_step() as store, thrift() as execute:
         removed = make(execute, loaded(), store, view_id)
@@ -131,8 +132,8 @@ def retire(view_id: str) -> None:
 
 
 def _promote(name: str, version: int) -> None:
-    from spark_jobs.batch.publish import promote as make
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.publication.publish import promote as make
+    from spark_jobs.registry.views import project_views as loaded
     from spark_jobs.serving.sql import SqlError, ask, connect
 
     with ledger_step() as store:
@@ -148,7 +149,7 @@ def _promote(name: str, version: int) -> None:
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the README is out of date.")
 def table(check: bool) -> None:
     """Write the README's table of views from their definitions."""
-    from spark_jobs.registry import views as loaded
+    from spark_jobs.registry.views import project_views as loaded
     from spark_jobs.serving import catalogue
 
     old = catalogue.README.read_text("utf-8")

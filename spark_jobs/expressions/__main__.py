@@ -3,7 +3,9 @@
 import sys
 from typing import cast
 
-from spark_jobs.expressions import ExpressionError, Kind, parse
+from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.expressions.expression import parse
+from spark_jobs.expressions.kinds import Kind
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from spark_jobs.ledger.models import Epoch, Heartbeat, Request
+from spark_jobs.ledger.schema import Epoch, Heartbeat, Request
 from spark_jobs.ledger.sessions import Sessions
 
 

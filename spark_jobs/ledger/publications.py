@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from spark_jobs.ledger.connect import LedgerError
-from spark_jobs.ledger.models import Build, CappedKey, Pin, Publication, PublicationView, ServingView
+from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.schema import Build, HotKey, Pin, Publication, PublicationView, ServingView
 from spark_jobs.ledger.sessions import Sessions
 
 if TYPE_CHECKING:
-    from spark_jobs.serving.render import Source
+    from spark_jobs.ledger.source import Source
 
 
 class Publications(Sessions):
@@ -168,18 +168,18 @@ class Publications(Sessions):
 
 
 def _sources(session: Session, rows: Iterable[PublicationView | Build]) -> dict[str, "Source"]:
-    from spark_jobs.serving.render import Source
+    from spark_jobs.ledger.source import Source
 
-    capped: dict[tuple[str, int | None], list[str]] = {}
-    for key in session.scalars(select(CappedKey).order_by(CappedKey.digest)):
-        capped.setdefault((key.view_id, key.batch_version), []).append(key.digest)
+    hot: dict[tuple[str, int | None], list[str]] = {}
+    for key in session.scalars(select(HotKey).order_by(HotKey.digest)):
+        hot.setdefault((key.view_id, key.batch_version), []).append(key.digest)
     return {
         row.view_id: Source(
             batch_version=row.batch_version,
             results_version=row.results_version,
             cut=row.cut,
             horizon=row.horizon,
-            capped=tuple(capped.get((row.view_id, row.batch_version), ())),
+            hot_keys=tuple(hot.get((row.view_id, row.batch_version), ())),
         )
         for row in rows
     }

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
-from spark_jobs.ledger.connect import LedgerError
-from spark_jobs.ledger.models import Audit, Build, CappedKey, Publication, Run
+from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.schema import Audit, Build, HotKey, Publication, Run
 from spark_jobs.ledger.sessions import Sessions
 from spark_jobs.settings import settings
 
@@ -116,7 +116,7 @@ class Runs(Sessions):
             done = ("decode", "build", "audit", "publish")
             return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
 
-    def record_build(self, build: Build, capped: Iterable[CappedKey] | None = None) -> None:
+    def record_build(self, build: Build, capped: Iterable[HotKey] | None = None) -> None:
         """A view of the run is written; a retry replaces the row.
 
         capped: the keys of the version that the run has made; None where it goes on with an older one.
@@ -124,18 +124,18 @@ class Runs(Sessions):
         with self.write() as session:
             session.merge(build)
             if capped is not None:
-                session.execute(delete(CappedKey).where(*_capped_in(build.view_id, build.batch_version)))
+                session.execute(delete(HotKey).where(*_capped_in(build.view_id, build.batch_version)))
                 session.add_all(capped)
 
     def builds(self, run_id: str) -> dict[str, Build]:
         with self.read() as session:
             return {row.view_id: row for row in session.scalars(select(Build).where(Build.run_id == run_id))}
 
-    def capped_keys(self, view_id: str, batch_version: int) -> list[CappedKey]:
+    def capped_keys(self, view_id: str, batch_version: int) -> list[HotKey]:
         """The keys of a version that wait for builds, those with the most rows first."""
-        of = select(CappedKey).where(*_capped_in(view_id, batch_version))
+        of = select(HotKey).where(*_capped_in(view_id, batch_version))
         with self.read() as session:
-            return list(session.scalars(of.order_by(CappedKey.row_count.desc(), CappedKey.key)))
+            return list(session.scalars(of.order_by(HotKey.row_count.desc(), HotKey.key)))
 
     def record_audit(self, run_id: str, passed: bool, warnings: int = 0, docs_url: str | None = None) -> None:
         """The gate's verdict on a run; publish asks for it. A run that did not pass has failed."""
@@ -153,7 +153,7 @@ class Runs(Sessions):
 
 
 def _capped_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:
-    return CappedKey.view_id == view_id, CappedKey.batch_version == batch_version
+    return HotKey.view_id == view_id, HotKey.batch_version == batch_version
 
 
 def _alone(session: Session, run_id: str, now: datetime) -> Run | None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from spark_jobs.ledger.connect import lock
+from spark_jobs.ledger.database import lock
 
 
 class Sessions:

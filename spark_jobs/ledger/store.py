@@ -6,17 +6,17 @@ transaction, so each is atomic on its own.
 
 from sqlalchemy import URL
 
-from spark_jobs.ledger.connect import LedgerError, connect
-from spark_jobs.ledger.definitions import Definitions
+from spark_jobs.ledger.database import LedgerError, connect
 from spark_jobs.ledger.messages import Messages
+from spark_jobs.ledger.model_versions import ModelVersions
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.runs import RunActive, Runs
-from spark_jobs.ledger.trained import Trained
+from spark_jobs.ledger.view_versions import ViewVersions
 
 __all__ = ["LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Runs, Publications, Definitions, Trained):
+class Store(Messages, Runs, Publications, ViewVersions, ModelVersions):
     """Messages, runs (plans, builds, audits), publications (sources, pins), definitions, trained models."""
 
 

@@ -1,4 +1,4 @@
-from spark_jobs.model import LinearModel
+from spark_jobs.definitions.api import LinearModel
 
 model = LinearModel(
     scores="payments_scored",

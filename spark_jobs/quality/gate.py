@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.batch.build import changed_days
-from spark_jobs.ledger.models import Run
+from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.quality.agreement import UNEXPLAINED, Agreement, accepted, agree
-from spark_jobs.quality.audited import Audited
-from spark_jobs.quality.checkpoint import Checkpoint, Failure, Verdict
-from spark_jobs.quality.relations import Relation
-from spark_jobs.quality.restless import capped, restless
-from spark_jobs.quality.suites import Suite
-from spark_jobs.registry import Views
+from spark_jobs.quality.expectations.audited import Audited
+from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
+from spark_jobs.quality.expectations.relations import Relation
+from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches
+from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
-from spark_jobs.warehouse import NoTable
+from spark_jobs.storage.duckdb_reader import NoTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,8 +58,8 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
         return True
     outcome = _outcome(session, store, views, run, say, accept)
     for line in [
-        *restless(views, store.builds(run_id), timedelta(days=settings().horizon_days)),
-        *capped(store, run_id),
+        *long_stretches(views, store.builds(run_id), timedelta(days=settings().horizon_days)),
+        *hot_keys(store, run_id),
     ]:
         say(f"notice: {line}")
     store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
@@ -77,7 +77,7 @@ def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, a
     agreements = []
     for one in agree(views, old, new, changed):
         agreements.append(accepted(one, accept) if accept else one)
-        for line in told(agreements[-1]):
+        for line in agreement_lines(agreements[-1]):
             say(line)
     checkpoint = Checkpoint(run.run_id)
     audited = Audited(run, views, builds, old, after, sorted({d for days in changed.values() for d in days}))
@@ -113,7 +113,7 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
         return Verdict(suite.table, len(suite.expectations), (Failure("critical", f"cannot be audited: {reason}"),))
 
 
-def told(one: Agreement) -> Iterator[str]:
+def agreement_lines(one: Agreement) -> Iterator[str]:
     """What is to be said of a view's agreement: nothing where all rows agree."""
     if one.causes:
         causes = ", ".join(f"{rows:,} {cause}" for cause, rows in one.causes.items())

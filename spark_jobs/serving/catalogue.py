@@ -9,19 +9,19 @@ from typing import Any
 
 import sqlglot
 
-from spark_jobs import aggregates, sequences
-from spark_jobs.batch.coverage import Covered, holes
-from spark_jobs.declaration import Trailing
-from spark_jobs.dialect import Dialect
-from spark_jobs.over import ASKED_AT, OverView, Served, stored_of
-from spark_jobs.partials import batch_partials_sql
-from spark_jobs.registry import Views
-from spark_jobs.serving.answers import Answer
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.definitions.spec import Trailing
+from spark_jobs.engine import aggregates, sequences
+from spark_jobs.engine.chained_view import ASKED_AT, ChainedView, Served, stored_of
+from spark_jobs.engine.partials import batch_partials_sql
+from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.ledger.source import UNBUILT, Source
+from spark_jobs.registry.views import Views
 from spark_jobs.serving.dbt_sources import columns
-from spark_jobs.serving.explain import UNBUILT
-from spark_jobs.serving.render import Source, serving_sql
+from spark_jobs.serving.formatting import Answer
+from spark_jobs.serving.render import serving_sql
 from spark_jobs.settings import ROOT, settings
-from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.storage.coverage import Covered, holes
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- views: `tidemark view table` writes this -->\n", "<!-- end of views -->\n"
@@ -31,7 +31,7 @@ _KINDS = {"view": "STRING", "kind": "STRING", "of": "STRING", "grain": "STRING",
 
 def kind(view: Served) -> str:
     """What sort of view it is: the window of an aggregate, a sequence, row by row, or what it is over."""
-    if isinstance(view, OverView):
+    if isinstance(view, ChainedView):
         return f"{kind(view.aggregate)} over {view.base.name}"
     if isinstance(view, SequenceView):
         return "sequence" if view.declaration.resolve else "row by row"
@@ -43,7 +43,7 @@ def grain(view: Served) -> str:
     """What a row of the answer stands for: its keys."""
     if isinstance(view, SequenceView):
         return view.key
-    return ", ".join((view.aggregate if isinstance(view, OverView) else view).served_keys)
+    return ", ".join((view.aggregate if isinstance(view, ChainedView) else view).served_keys)
 
 
 def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> Answer:
@@ -72,7 +72,7 @@ def shown(view: Served, views: Views, sources: Mapping[str, Source]) -> Iterator
     """Title and text of each part: the definition, the columns, the SQL of its steps."""
     yield "definition", (settings().views_folder / f"{view.id}.py").read_text("utf-8").rstrip()
     yield "columns", "\n".join(f"{name:24} {said.get('data_type', '')}" for name, said in columns(view).items())
-    if not isinstance(view, OverView):
+    if not isinstance(view, ChainedView):
         yield from _steps(view)
     known = {one.id: sources.get(one.id, UNBUILT) for one in views}
     yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
@@ -113,7 +113,7 @@ def readme_table(views: Views) -> str:
 
 
 def _moment(view: Served) -> str:
-    if isinstance(view, OverView):
+    if isinstance(view, ChainedView):
         return ", now" if ASKED_AT in view.aggregate.used_columns else _moment(view.base)
     is_trailing = isinstance(view, AggregateView) and view.window and isinstance(view.window.declaration, Trailing)
     return ", now" if is_trailing else ""

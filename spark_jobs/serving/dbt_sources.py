@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from spark_jobs.bound_measure import BoundMeasure
-from spark_jobs.over import OverView, Served
-from spark_jobs.registry import Views
+from spark_jobs.definitions.bound_measure import BoundMeasure
+from spark_jobs.definitions.bound_view import RANK, AggregateView
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.registry.views import Views
 from spark_jobs.settings import ROOT
-from spark_jobs.view import RANK, AggregateView
 
 PROJECT = ROOT / "dbt"
 SOURCES = PROJECT / "models/sources.yml"
@@ -63,7 +63,7 @@ def _table(view: Served) -> dict[str, Any]:
 
 def columns(view: Served) -> dict[str, dict[str, str]]:
     """The served columns in their order, each with its type where it is declared, and what it is made of."""
-    if isinstance(view, OverView):
+    if isinstance(view, ChainedView):
         return columns(view.aggregate)
     if not isinstance(view, AggregateView):
         kinds = {view.key: view.rows[0].key.kind, **view.results}

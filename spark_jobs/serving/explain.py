@@ -10,24 +10,23 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from spark_jobs import over
-from spark_jobs.batch import coverage
-from spark_jobs.batch.publish import ready
-from spark_jobs.dialect import Dialect, listed, quote
-from spark_jobs.expressions import Kind, duckdb_of
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.definitions.windows import END, START
+from spark_jobs.engine import chained_view
+from spark_jobs.engine.chained_view import ChainedView, Served, aggregate_of, answer_kinds
+from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.expressions.kinds import Kind, duckdb_of
+from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.over import OverView, Served, aggregate_of, answer_kinds
-from spark_jobs.registry import Views
-from spark_jobs.serving.behind import Event, origins, raw
-from spark_jobs.serving.merged import Merged
-from spark_jobs.serving.render import Source
-from spark_jobs.view import AggregateView, SequenceView, View
-from spark_jobs.warehouse import literal
-from spark_jobs.windows import END, START
+from spark_jobs.registry.views import Views
+from spark_jobs.serving.lineage import Event, origins, raw
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.serving.servable import ready
+from spark_jobs.storage import coverage
+from spark_jobs.storage.duckdb_reader import literal
 
 D = Dialect.DUCKDB
 NEAR = 5
-UNBUILT = Source(None, None, 0, None)
 Row = dict[str, Any]
 
 
@@ -73,12 +72,12 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     key = _key(view, given)
     now = datetime.now(UTC)
     least = min(source.cut for source in sources.values())
-    merged = Merged(views, sources, max(coverage.covered(least), default=least), now)
+    merged = LocalAnswers(views, sources, max(coverage.covered(least), default=least), now)
     stored = merged.stored_of(view)
     where = matching(key, _kinds(view))
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
     rows, speed, found = "false", [], []
-    if not isinstance(view, OverView):
+    if not isinstance(view, ChainedView):
         rows = _stored(view, key, now)
         speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {rows} ORDER BY lsn")
         found = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
@@ -91,12 +90,12 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
         source=sources[stored.id],
         head=merged.head,
         answer=answer,
-        batch={} if isinstance(view, OverView) else _batch(merged, view, rows),
+        batch={} if isinstance(view, ChainedView) else _batch(merged, view, rows),
         speed=speed,
         lookups=_lookups(view, answer),
         events=raw(merged, found[:limit]),
         event_count=len(found),
-        below=_below(merged, view, key) if isinstance(view, OverView) else None,
+        below=_below(merged, view, key) if isinstance(view, ChainedView) else None,
     )
 
 
@@ -187,23 +186,23 @@ def _literal(value: Any, kind: Kind) -> str:
     return f"CAST({'NULL' if value is None else literal(str(value))} AS {duckdb_of(kind)})"
 
 
-def _rows(merged: Merged, sql: str) -> list[Row]:
+def _rows(merged: LocalAnswers, sql: str) -> list[Row]:
     cursor = merged.con.execute(sql)
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _batch(merged: Merged, view: View, stored: str) -> dict[str, list[Row]]:
+def _batch(merged: LocalAnswers, view: View, stored: str) -> dict[str, list[Row]]:
     parts = {"row": merged.stored(view)}
     if isinstance(view, SequenceView):
         parts = {"results": merged.results(view), "rows": merged.stored(view)}
     return {what: _rows(merged, f"SELECT * FROM ({sql}) WHERE {stored}") for what, sql in parts.items() if sql}
 
 
-def _below(merged: Merged, view: OverView, key: Row) -> Below:
+def _below(merged: LocalAnswers, view: ChainedView, key: Row) -> Below:
     """The rows of the base that count for the key."""
     base = merged.base(view)
-    counted = over.behind(view, base, D, merged.answer(base), merged.now)
+    counted = chained_view.contributing_rows(view, base, D, merged.answer(base), merged.now)
     where = matching({f"k__{name}": value for name, value in key.items()},
                      {f"k__{name}": kind for name, kind in _kinds(view).items()})  # fmt: skip
     columns = listed(answer_kinds(base), D)
@@ -221,7 +220,7 @@ def _lookups(view: Served, answer: list[Row]) -> list[Row]:
     ]
 
 
-def _nobody(merged: Merged, view: Served, key: Row) -> str:
+def _nobody(merged: LocalAnswers, view: Served, key: Row) -> str:
     """No such row: say which keys are near, one column at a time."""
     said = f"{view.name} has no row with {', '.join(f'{name}={value}' for name, value in key.items())}"
     others = []

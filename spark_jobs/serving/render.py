@@ -4,32 +4,17 @@ view + publication's sources (+ head, of a pin) -> one SELECT with literals only
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
-from spark_jobs import aggregates, over, sequences, tables, waiting
-from spark_jobs.dialect import Dialect, listed, quote
-from spark_jobs.over import OverView, Served
-from spark_jobs.registry import Views
-from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.engine import aggregates, chained_view, deferred_rows, sequences
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import Views
+from spark_jobs.storage import tables
 
 SPARK = Dialect.SPARK
-
-
-@dataclass(frozen=True)
-class Source:
-    """What a publication takes a view from. None: never built, so that the speed part is all there is.
-
-    batch_version: of `batch.<view>` or `batch.<view>_rows`; results_version: of `batch.<view>_results`; cut: the last
-    lsn in the build; horizon: speed rows before it wait for the next build (sequences), and so do those of the
-    `capped` keys, which are named by `waiting.digest`.
-    """
-
-    batch_version: int | None
-    results_version: int | None
-    cut: int
-    horizon: datetime | None
-    capped: tuple[str, ...] = ()
 
 
 def serving_sql(
@@ -40,9 +25,9 @@ def serving_sql(
     `sources`: view id -> Source, of this view and of those that it is over or looks up. `now`: the moment of the
     question, for trailing windows and `asked_at`; None where the reader's clock says it.
     """
-    if isinstance(view, OverView):
-        base = over.served_base(view, (one for one in views if one.id in sources))
-        return over.answered(view, SPARK, serving_sql(base, sources, views, head, now), now)
+    if isinstance(view, ChainedView):
+        base = chained_view.served_base(view, (one for one in views if one.id in sources))
+        return chained_view.answered(view, SPARK, serving_sql(base, sources, views, head, now), now)
     if isinstance(view, SequenceView):
         return _sequence(view, sources[view.id], head)
     lookups = {}
@@ -87,7 +72,7 @@ def _at(table: str, version: int) -> str:
 
 def _sequence(view: SequenceView, source: Source, head: int | None) -> str:
     rows = _speed(view, list(view.row_kinds), source.cut, head)
-    new = waiting.counting(rows, SPARK, source.horizon, source.capped)
+    new = deferred_rows.counted_now(rows, SPARK, source.horizon, source.hot_keys)
     stored = None
     if source.batch_version is not None and source.results_version is not None:
         rows = _at(tables.batch_rows(view.id), source.batch_version)

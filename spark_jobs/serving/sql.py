@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_jobs.serving.answers import Answer
+from spark_jobs.serving.formatting import Answer
 from spark_jobs.settings import settings
 
 _CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\s*:\s*")

@@ -18,16 +18,17 @@ import pyarrow.dataset as ds
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
-from spark_jobs import contracts, tables, warehouse
-from spark_jobs.contracts import Contract
-from spark_jobs.declaration import SOURCE_LSN, Alert
-from spark_jobs.dialect import Dialect, instant, quote, rendered
-from spark_jobs.feed.batches import Header
-from spark_jobs.feed.block import facts
-from spark_jobs.feed.producer import Producer
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract
+from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.definitions.spec import SOURCE_LSN, Alert
+from spark_jobs.expressions.dialect import Dialect, instant, quote, rendered
+from spark_jobs.sample.block import facts
+from spark_jobs.sample.producer import Producer
+from spark_jobs.sample.record_batches import Header
 from spark_jobs.settings import settings
 from spark_jobs.speed.status import Status
-from spark_jobs.view import SequenceView, View
+from spark_jobs.storage import duckdb_reader, tables
 
 log = logging.getLogger("tidemark.speed.alerts")
 
@@ -104,7 +105,7 @@ class Alerts:
     def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[Contract, dict[str, Any]]]:
         alert = view.declaration.alert
         assert alert is not None
-        contract = contracts.load().of(alert.of)
+        contract = project_contracts().of(alert.of)
         if view.column not in self._told:
             self._told[view.column] = last_told(contract.topic) - 1
         rows = rows_of(view, min(self._told[view.column], first - 1), upto)
@@ -121,13 +122,13 @@ def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
     of = (ds.field("view") == view.column) & (ds.field("lsn") > above) & (ds.field("lsn") <= upto)
     names = view.partial_schema.names
     columns = {"lsn": ds.field("lsn"), **{name: ds.field(view.column, name) for name in names}}
-    return warehouse.dataset(tables.SPEED_PARTIALS).to_table(columns, filter=of)
+    return duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns, filter=of)
 
 
 def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[str, Any]]:
     """An event of each row that the alert is about, in the order of the log."""
     assert view.alert_where is not None
-    fields = [one.name for one in contracts.load().of(alert.of).fields]
+    fields = [one.name for one in project_contracts().of(alert.of).fields]
     columns = [f"key AS {quote(view.key, D)}", *(quote(name, D) for name in view.columns), f"lsn AS {SOURCE_LSN}"]
     at = f"strftime({instant('ts', D)}, '%Y-%m-%dT%H:%M:%S.%gZ')"
     own = f"SELECT {', '.join(columns)}, {at} AS occurred_at, tie FROM rows"

@@ -16,25 +16,28 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs import contracts, definitions, registry, tables
-from spark_jobs.activation import Activations, Entry
-from spark_jobs.dedupe import Window
-from spark_jobs.feed import topics
-from spark_jobs.landed import ARROW_ROWS
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.schema_history import Entry, SchemaHistory
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
-from spark_jobs.session import driver, spark_session
+from spark_jobs.ledger import view_lock
+from spark_jobs.messaging import topics
+from spark_jobs.messaging.broker import Broker
+from spark_jobs.registry.views import load_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import catch_up, checkpoint, hot, land, lease, protocol, scratch
+from spark_jobs.speed import catch_up, checkpoint, continuity, land, lease, partials_table, staged_facts
 from spark_jobs.speed.alerts import Alerts
-from spark_jobs.speed.broker import Broker
-from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.given import Given
+from spark_jobs.speed.catalog_names import name_for_readers
+from spark_jobs.speed.distributed import take
 from spark_jobs.speed.housekeeping import Housekeeping
-from spark_jobs.speed.naming import name_for_readers
+from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import Outcome, write_new
 from spark_jobs.speed.status import Clock, Status
-from spark_jobs.speed.workers import take
-from spark_jobs.view import View
+from spark_jobs.storage.log_reader import ARROW_ROWS
+from spark_jobs.storage.session import driver, spark_session
+from spark_jobs.storage.side_inputs import SideInputs
 
 log = logging.getLogger("tidemark.speed")
 
@@ -59,28 +62,28 @@ class SpeedLayer:
 
     def __init__(self, spark: SparkSession, store: ledger.Store, broker: Broker) -> None:
         self.spark, self.store, self.broker = spark, store, broker
-        self.views = list(registry.load())
-        self.window = Window(settings().id_window_seconds, settings().id_window_max_ids)
+        self.views = list(load_views())
+        self.window = IdWindow(settings().id_window_seconds, settings().id_window_max_ids)
         self.turn = threading.Lock()
         self.status = Status(store)
         self.alerts = Alerts(self.views, self.status)
-        self.end = protocol.EMPTY
-        self.activations = Activations()
+        self.end = continuity.EMPTY
+        self.history = SchemaHistory()
         self.epoch = 0
-        self.direct: DirectWriter
+        self.direct: InProcessWriter
 
     def prepare(self) -> None:
         """Topics, tables, the log's end, everything that the log has and the partials lack, and new schemas."""
-        definitions.check(self.store, self.views)
-        topics.create(contracts.load())
+        view_lock.check(self.store, self.views)
+        topics.create(project_contracts())
         in_force = land.create()
-        hot.create(self.views)
-        scratch.clear()
+        partials_table.create(self.views)
+        staged_facts.clear()
         threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
         self.end = land.log_end()
-        self.activations = in_force.with_new(self.end.lsn + 1)
-        given = Given(self.views, min(self._floors().values(), default=0), self.activations)
-        self.direct = DirectWriter(given)
+        self.history = in_force.with_new(self.end.lsn + 1)
+        given = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
+        self.direct = InProcessWriter(given)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
         catch_up.restore_window(self.window)
@@ -106,20 +109,20 @@ class SpeedLayer:
         topic_ids, partitions = self.broker.partitions()
         available = self.broker.available(partitions)
         try:
-            return protocol.starting_offsets(self.end, available, topic_ids)
-        except protocol.Stop:
+            return continuity.starting_offsets(self.end, available, topic_ids)
+        except continuity.Stop:
             request = self.store.next_request(["recover"])
             if request is None:
                 raise
-        self.end, losses = protocol.recover(self.end, available, topic_ids)
+        self.end, losses = continuity.recover(self.end, available, topic_ids)
         self._land_recovery(losses)
         self.store.answer_request(request.id, {"lsn": self.end.lsn, "losses": losses})
-        return protocol.starting_offsets(self.end, available, topic_ids)
+        return continuity.starting_offsets(self.end, available, topic_ids)
 
     def _land_schemas(self) -> None:
         """An empty micro-batch by which the schema versions that are new come in force."""
         lsn = self.end.lsn + 1
-        if new := self.activations.within(self.end.lsn, lsn):
+        if new := self.history.within(self.end.lsn, lsn):
             self._land_nothing(schemas=new)
             log.info("in force from lsn %d on: %s", lsn, ", ".join(one.name for one in new))
 
@@ -128,13 +131,13 @@ class SpeedLayer:
         self._land_nothing({"accepted_loss": "; ".join(losses)})
 
     def _land_nothing(self, said: Mapping[str, object] = MappingProxyType({}), schemas: Sequence[Entry] = ()) -> None:
-        ranges = [protocol.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
+        ranges = [continuity.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
         control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
         lsn = self.end.lsn + 1
-        nothing = tables.RECORD.empty_table()
+        nothing = row_types.RECORD.empty_table()
         self.direct.land(nothing, lsn, {**control, **said}, schemas)
         self.direct.write_new(nothing, lsn, self._active(), self.window, dt.datetime.now(dt.UTC))
-        self.end = protocol.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
+        self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
 
     def run(self) -> None:
         """Start the query and stay until it ends, which it does only by an exception or a stop."""
@@ -169,7 +172,7 @@ class SpeedLayer:
         started_at = dt.datetime.now(dt.UTC)
         ranges = checkpoint.ranges(self.spark, self.folder, batch_id, self.start)
         topic_ids, _ = self.broker.partitions()
-        lsn = protocol.next_lsn(self.end, ranges, topic_ids, self.epoch)
+        lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.epoch)
         size = sum(taken.until - taken.start for taken in ranges)
         records = self._stamped(batch, lsn)
         control = partial(land.control, self.epoch, ranges, topic_ids, started_at)
@@ -178,14 +181,14 @@ class SpeedLayer:
             count, outcome = self._directly(records, lsn, control, clock)
         else:
             count, outcome = self._on_workers(records, lsn, control, clock)
-        self.end = protocol.advance(self.end, lsn, ranges, topic_ids, self.epoch)
+        self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.epoch)
         self.status.set_aside(outcome.failed)
         self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
         self.alerts.notify(lsn, lsn)
 
     def _directly(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
         """The short way: the driver has the records, so they are evaluated once."""
-        taken = records.toArrow().cast(tables.RECORD)
+        taken = records.toArrow().cast(row_types.RECORD)
         clock.lap("read")
         self.direct.land(taken, lsn, control(taken.num_rows))
         clock.lap("land")
@@ -195,7 +198,7 @@ class SpeedLayer:
 
     def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
         """The long way. The records are read from Kafka once: two reads could differ (compaction, retention)."""
-        taken = take(records, self.activations, landed_on=dt.datetime.now(dt.UTC).date())
+        taken = take(records, self.history, landed_on=dt.datetime.now(dt.UTC).date())
         clock.lap("read")
         land.commit(taken.landed, lsn, control(taken.records))
         clock.lap("land")
@@ -207,7 +210,7 @@ class SpeedLayer:
 
     def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
         """The columns of tables.RECORD, in few partitions: one task per core, not one per Kafka partition."""
-        names = [field.name for field in tables.RECORD]
+        names = [field.name for field in row_types.RECORD]
         return batch.withColumn("lsn", F.lit(lsn).cast("bigint")).select(names).coalesce(settings().cores)
 
     def _active(self) -> list[View]:
@@ -222,7 +225,7 @@ def main() -> int:
     jvm = driver(settings(), settings().speed_memory_mb, settings().server_java_options)
     spark = spark_session("tidemark-speed", **PROPERTIES, **jvm)
     held = lease.acquire(spark)
-    broker = Broker(contracts.load().topics)
+    broker = Broker(project_contracts().topics)
     layer = SpeedLayer(spark, store, broker)
     try:
         store.reopen_requests()

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.batch import coverage
-from spark_jobs.dedupe import Window
-from spark_jobs.landed import Landed
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.settings import settings
-from spark_jobs.speed import hot
-from spark_jobs.speed.given import Given
+from spark_jobs.speed import partials_table
+from spark_jobs.speed.distributed import take
 from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
-from spark_jobs.speed.workers import take
-from spark_jobs.view import View
+from spark_jobs.storage import coverage
+from spark_jobs.storage.log_reader import LogRecords
+from spark_jobs.storage.side_inputs import SideInputs
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def catch_up(
     spark: SparkSession,
     views: Sequence[View],
     floors: Mapping[str, int],
-    window: Window,
-    given: Given,
+    window: IdWindow,
+    given: SideInputs,
     progress: Callable[[Gap, Outcome], None],
 ) -> None:
     """Compute all that is missing. `floors` by view column; a view without a floor is needed from the first lsn on."""
@@ -80,17 +80,17 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        taken = take(Landed(spark, (gap.bounds,)), given.activations)
+        taken = take(LogRecords(spark, (gap.bounds,)), given.history)
         if gap.is_new:
             outcome = write_new(taken, gap.counts, missing, window, given, started_at)
         else:
-            outcome = write_missing(taken, list(gap.counts), missing, hot.duplicates(first, last), given)
+            outcome = write_missing(taken, list(gap.counts), missing, partials_table.duplicates(first, last), given)
         progress(gap, outcome)
 
 
-def restore_window(window: Window) -> None:
+def restore_window(window: IdWindow) -> None:
     """Fill the window from the stored ids of recent micro-batches."""
-    recent = hot.recent_ids().to_pylist()
+    recent = partials_table.recent_ids().to_pylist()
     for lsn, rows in itertools.groupby(recent, key=lambda row: row["lsn"]):
         tasks = list(rows)
         window.add(lsn, b"".join(row["ids"] for row in tasks), tasks[0]["at"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_jobs.settings import settings
-from spark_jobs.speed.protocol import Range
+from spark_jobs.speed.continuity import Range
 
 Offsets = dict[str, dict[str, int]]
 

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from spark_jobs import files, tables
-from spark_jobs.files import FileWriter, Written
 from spark_jobs.settings import settings
-from spark_jobs.speed.hot import OPEN, SPAN
+from spark_jobs.speed.partials_table import OPEN, SPAN
+from spark_jobs.storage import data_files, tables
+from spark_jobs.storage.data_files import FileWriter, Written
 
 log = logging.getLogger("tidemark.speed.compaction")
 
@@ -75,7 +75,7 @@ def _join(span: int, into: int, turn: threading.Lock) -> None:
     there = table.to_pyarrow_dataset(file_pruning_predicate=[(SPAN, "=", str(span))])
     written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]
     with turn:  # between a micro-batch's look at the table and its commit, removed files would be a conflict
-        files.replace(table, (SPAN, str(span)), written)
+        data_files.replace(table, (SPAN, str(span)), written)
     log.info("compacted %s of span %d: %d files", tables.SPEED_PARTIALS, span, len(written))
 
 

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from spark_jobs import tables
-from spark_jobs.ledger.models import Request
+from spark_jobs.ledger.schema import Request
 from spark_jobs.ledger.store import Store
+from spark_jobs.messaging.broker import Broker
 from spark_jobs.settings import settings
 from spark_jobs.speed import compaction
-from spark_jobs.speed.broker import Broker
-from spark_jobs.speed.protocol import LogEnd
+from spark_jobs.speed.continuity import LogEnd
 from spark_jobs.speed.status import Status
-from spark_jobs.vacuum import vacuum
+from spark_jobs.storage import tables
+from spark_jobs.storage.vacuum import vacuum
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 

@@ -10,24 +10,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_jobs import activation, creation, files, tables
-from spark_jobs.activation import EVERY, Activations, Entry
-from spark_jobs.files import FileWriter, Written
-from spark_jobs.speed.protocol import EMPTY, LogEnd, Range
+from spark_jobs.contracts import row_types, schema_history
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA, Entry, SchemaHistory
+from spark_jobs.speed.continuity import EMPTY, LogEnd, Range
+from spark_jobs.storage import data_files, ddl, log_reader, tables
+from spark_jobs.storage.data_files import FileWriter, Written
 
 BEFORE_ALL = 0
 """The lsn of what is in force when a log begins."""
 
 
-def create(begins_with: Activations | None = None) -> Activations:
+def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     """The master log exists; append only, so nobody may alter a row by accident. Returns what it says is in force.
 
     begins_with: the schemas of a new log; None: all there are. Raises ContractError where one in force has changed.
     """
-    properties = {"delta.appendOnly": "true", **creation.COMMITTED_OFTEN, **creation.looked_up_by("lsn", "kind")}
-    creation.create(tables.MASTER_LOG, tables.LOG, partition_by=["landed_on"], properties=properties)
-    if (found := activation.of_log()) == EVERY:
-        found = begins_with or EVERY.with_new(BEFORE_ALL)
+    properties = {"delta.appendOnly": "true", **ddl.COMMITTED_OFTEN, **ddl.looked_up_by("lsn", "kind")}
+    ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
+    if (found := log_reader.read_schema_history()) == EVERY_SCHEMA:
+        found = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
         _begin(found.entries)
     return found
 
@@ -42,36 +43,36 @@ def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) 
     root = tables.path(tables.MASTER_LOG)
     with FileWriter(root, ("landed_on", day)) as last:
         last.add(row)
-        files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
+        data_files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
 
 
 def _begin(entries: Sequence[Entry]) -> None:
     today, root = dt.datetime.now(dt.UTC).date(), tables.path(tables.MASTER_LOG)
     with FileWriter(root, ("landed_on", today)) as last:
         last.add(schema_rows(entries, today))
-        files.commit(root, last.written(), {"lsn": str(BEFORE_ALL)})
+        data_files.commit(root, last.written(), {"lsn": str(BEFORE_ALL)})
 
 
 def schema_rows(entries: Sequence[Entry], landed_on: dt.date) -> pa.Table:
     """Schemas that come in force, as rows of the log."""
-    rows = activation.rows(entries)
-    place = tables.LOG.get_field_index("landed_on")
-    return rows.set_column(place, tables.LOG.field(place), pa.array([landed_on] * rows.num_rows, pa.date32()))
+    rows = schema_history.rows(entries)
+    place = row_types.LOG.get_field_index("landed_on")
+    return rows.set_column(place, row_types.LOG.field(place), pa.array([landed_on] * rows.num_rows, pa.date32()))
 
 
 def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
     """Records as rows of the log."""
     size = records.num_rows
     dated = records.append_column("landed_on", pa.array([landed_on] * size, pa.date32()))
-    return dated.append_column("kind", pa.array([tables.RECORD_ROW] * size, pa.string()))
+    return dated.append_column("kind", pa.array([row_types.RECORD_ROW] * size, pa.string()))
 
 
 def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
     """The control row of a micro-batch that lands now."""
     now = dt.datetime.now(dt.UTC)
     batch = {**control, "landed_at": now}
-    row = {"lsn": lsn, "landed_on": now.date(), "kind": tables.BATCH_ROW, "batch": batch}
-    return pa.Table.from_pylist([row], schema=tables.LOG)
+    row = {"lsn": lsn, "landed_on": now.date(), "kind": row_types.BATCH_ROW, "batch": batch}
+    return pa.Table.from_pylist([row], schema=row_types.LOG)
 
 
 def log_end() -> LogEnd:
@@ -84,7 +85,7 @@ def log_end() -> LogEnd:
     newest = pc.max(files["max.lsn"]).as_py() if files.num_rows else None
     if not newest:
         return EMPTY
-    last = (pc.field("lsn") == newest) & (pc.field("kind") == tables.BATCH_ROW)
+    last = (pc.field("lsn") == newest) & (pc.field("kind") == row_types.BATCH_ROW)
     rows = log.to_pyarrow_dataset().to_table(columns=["batch"], filter=last)["batch"].to_pylist()
     if not rows:
         raise RuntimeError(f"master.log has records at lsn {newest} without a control row; it was written by others")

@@ -12,13 +12,13 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs import files
-from spark_jobs.dedupe import Window
-from spark_jobs.speed import hot, scratch
-from spark_jobs.speed.compute import Verdict, judge, per_lsn, verdict_rows
-from spark_jobs.speed.given import Given
-from spark_jobs.speed.workers import Derived, Taken, derive
-from spark_jobs.view import View
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.speed import partials_table, staged_facts
+from spark_jobs.speed.distributed import Derived, Taken, derive
+from spark_jobs.speed.pass_rows import Verdict, judge, per_lsn, verdict_rows
+from spark_jobs.storage import data_files
+from spark_jobs.storage.side_inputs import SideInputs
 
 
 @dataclass
@@ -51,30 +51,30 @@ def write_new(
     taken: Taken,
     counts: Mapping[int, int],
     views: Sequence[View],
-    window: Window,
-    given: Given,
+    window: IdWindow,
+    given: SideInputs,
     started_at: dt.datetime,
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
-    verdict = judge(scratch.ids(taken.facts), window)
+    verdict = judge(staged_facts.ids(taken.facts), window)
     derived = _without_failures(taken, views, verdict.duplicates, given.before(max(counts)))
     outcome = outcome_of(verdict, [taken.rejects, derived.rejects], derived.failed)
     controls = batch_rows(outcome, counts, views, started_at)
-    hot.commit(derived.partials, controls, [taken.rejects, derived.rejects, *verdict_rows(verdict)])
+    partials_table.commit(derived.partials, controls, [taken.rejects, derived.rejects, *verdict_rows(verdict)])
     remember(outcome, counts, window)
-    files.discard(taken.facts)
+    data_files.discard(taken.facts)
     return outcome
 
 
 def write_missing(
-    taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, given: Given
+    taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, given: SideInputs
 ) -> Outcome:
     """Partials of `views` for lsns whose `duplicates` have been judged before."""
     derived = _without_failures(taken, views, duplicates, given.before(max(lsns)))
     computed = [view.column for view in views if view.column not in derived.failed]
-    hot.commit(derived.partials, [(lsn, {"views": computed}) for lsn in lsns])
-    files.discard(taken.facts)
-    return Outcome(Verdict(scratch.ids([]), duplicates), failed=derived.failed)
+    partials_table.commit(derived.partials, [(lsn, {"views": computed}) for lsn in lsns])
+    data_files.discard(taken.facts)
+    return Outcome(Verdict(staged_facts.ids([]), duplicates), failed=derived.failed)
 
 
 def _without_failures(
@@ -83,7 +83,7 @@ def _without_failures(
     """Derive again until no view fails, as other tasks have written rows of those that do."""
     failed: dict[str, str] = {}
     while (derived := derive(taken.spark, taken.facts, views, duplicates, given)).failed:
-        files.discard(derived.partials)
+        data_files.discard(derived.partials)
         failed |= derived.failed
         views = [view for view in views if view.column not in failed]
     return replace(derived, failed=failed)
@@ -106,7 +106,7 @@ def batch_rows(
     ]
 
 
-def remember(outcome: Outcome, lsns: Iterable[int], window: Window) -> None:
+def remember(outcome: Outcome, lsns: Iterable[int], window: IdWindow) -> None:
     """The ids of committed lsns join the window."""
     ids = dict(per_lsn(outcome.verdict.kept))
     for lsn in lsns:

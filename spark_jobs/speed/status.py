@@ -9,10 +9,13 @@ import threading
 import time
 from typing import Any
 
+from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
+from spark_jobs.settings import settings
 
 COMPONENT = "speed"
 UNNAMED = "names for readers"
+SILENT_AFTER_HEARTBEATS = 30
 
 
 class Clock:
@@ -77,3 +80,16 @@ class Status:
             aside = {f"view set aside: {view}": reason for view, reason in self.views_aside.items()}
             payload = {**self._state, "alarms": {**self._state["alarms"], **aside, **self._problems}}
         self._store.beat(COMPONENT, payload)
+
+
+def health() -> dict[str, Any]:
+    """The heartbeat's payload with `age_seconds`, `is_alive` and all `alarms`."""
+    beat = ledger.open().heartbeat("speed")
+    if beat is None:
+        return {"is_alive": False, "state": "never started", "alarms": {"heartbeat": "no heartbeat was ever written"}}
+    age = (dt.datetime.now(dt.UTC) - beat.at).total_seconds()
+    is_alive = age < settings().heartbeat_seconds * SILENT_AFTER_HEARTBEATS and beat.payload["state"] != "stopped"
+    alarms = dict(beat.payload.get("alarms", {}))
+    if not is_alive:
+        alarms["heartbeat"] = beat.payload.get("error") or f"silent for {age:.0f} s"
+    return {**beat.payload, "age_seconds": round(age, 1), "is_alive": is_alive, "alarms": alarms}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs import tables, warehouse
-from spark_jobs.model import BoundModel
+from spark_jobs.registry.models import BoundModel
+from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.training.linear import Bools, Floats
 
 ONE_OF = 5
@@ -67,10 +67,10 @@ def read(model: BoundModel, results_version: int, cut: int) -> Examples:
     A label that comes after the cut is not there, however old its payment. The order of rows is that of their time.
     """
     labels = tables.facts(model.declaration.label_of)
-    sources: dict[str, warehouse.Table] = {"scored": (tables.batch_results(model.view.id), results_version)}
-    if warehouse.exists(labels):
+    sources: dict[str, duckdb_reader.Table] = {"scored": (tables.batch_results(model.view.id), results_version)}
+    if duckdb_reader.exists(labels):
         sources["labels"] = labels
-    with warehouse.connect(sources) as con:
+    with duckdb_reader.connect(sources) as con:
         if "labels" not in sources:
             con.execute(f"CREATE TABLE labels AS SELECT key AS {_label_key(model)}, 0 AS lsn FROM scored LIMIT 0")
         found = con.sql(_sql(model, cut)).to_arrow_table()

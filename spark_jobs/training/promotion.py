@@ -12,10 +12,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from spark_jobs.contracts import Contract
-from spark_jobs.ledger.models import ModelPromotion
+from spark_jobs.contracts.model import Contract
+from spark_jobs.ledger.schema import ModelPromotion
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.model import WEIGHT, BoundModel
+from spark_jobs.registry.models import WEIGHT, BoundModel
 from spark_jobs.training.linear import Weights
 
 Send = Callable[[Contract, dict[str, Any]], None]

@@ -8,11 +8,12 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
-from spark_jobs import contracts
-from spark_jobs.contracts import Contract
-from spark_jobs.feed import block, topics
-from spark_jobs.feed.producer import Producer, SendError, Sent
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract
 from spark_jobs.ledger.store import LedgerError
+from spark_jobs.messaging import topics
+from spark_jobs.sample import block
+from spark_jobs.sample.producer import Producer, SendError, Sent
 from spark_jobs.training.promotion import value
 
 PRODUCER = b"tidemark-models"
@@ -28,7 +29,7 @@ def sender(say: Callable[[str], None]) -> Callable[[Contract, dict[str, Any]], N
         headers = [("schema_version", str(contract.version).encode()), ("producer", PRODUCER)]
         key = str(event[contract.key]).encode()
         try:
-            topics.create(contracts.load())
+            topics.create(project_contracts())
             with Producer(told, {contract.topic: headers}) as producer:
                 producer.send(block.facts(contract.topic, [key], [value(event)]))
         except (SendError, topics.TopicsError, KafkaError) as error:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spark_jobs.ledger.models import Build, Model
+from spark_jobs.ledger.schema import Build, Model
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.model import BoundModel
+from spark_jobs.registry.models import BoundModel
 from spark_jobs.training import examples, promotion
 from spark_jobs.training.decision import Judged, decide
 from spark_jobs.training.drift import Histogram, disagreement

@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, Mean
-from spark_jobs.view import Aggregate, Hopping
+from spark_jobs.definitions.api import Aggregate, Count, Hopping, Mean
 
 view = Aggregate(
     of="order_placed",

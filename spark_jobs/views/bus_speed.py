@@ -1,4 +1,4 @@
-from spark_jobs.view import Row, Sequence
+from spark_jobs.definitions.api import Row, Sequence
 
 PLACE = {"line": "line", "lat": "lat", "lon": "lon"}
 

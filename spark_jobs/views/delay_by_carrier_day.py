@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, Max, Mean, Variance
-from spark_jobs.view import Aggregate, Lookup
+from spark_jobs.definitions.api import Aggregate, Count, Lookup, Max, Mean, Variance
 
 view = Aggregate(
     of="flight_departed",

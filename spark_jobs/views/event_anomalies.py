@@ -1,5 +1,4 @@
-from spark_jobs.measures import Sum
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Sum
 
 AGE = "timestampdiff(MINUTE, minute, asked_at)"  # 0 is the current minute, which is not over
 

@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, Mean
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Count, Mean
 
 view = Aggregate(
     of="order_placed",

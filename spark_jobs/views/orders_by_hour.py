@@ -1,5 +1,4 @@
-from spark_jobs.measures import ApproxDistinct, Count, Sum
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, ApproxDistinct, Count, Sum
 
 view = Aggregate(
     of="order_placed",

@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, Sum
-from spark_jobs.view import Aggregate, Trailing
+from spark_jobs.definitions.api import Aggregate, Count, Sum, Trailing
 
 view = Aggregate(
     of="order_placed",

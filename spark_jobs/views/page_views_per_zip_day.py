@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, CountDistinct
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Count, CountDistinct
 
 view = Aggregate(
     over="page_views_by_zip",

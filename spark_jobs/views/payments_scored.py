@@ -1,4 +1,4 @@
-from spark_jobs.view import Alert, Row, Sequence
+from spark_jobs.definitions.api import Alert, Row, Sequence
 
 FEATURES = {
     "thousands": "amount_cents / 100000",

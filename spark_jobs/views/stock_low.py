@@ -1,5 +1,4 @@
-from spark_jobs.measures import Sum
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Sum
 
 view = Aggregate(
     of=("stock_received", "order_placed"),

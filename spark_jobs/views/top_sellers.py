@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, Sum
-from spark_jobs.view import Aggregate, Top
+from spark_jobs.definitions.api import Aggregate, Count, Sum, Top
 
 view = Aggregate(
     of="order_placed",

@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count, Max
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Count, Max
 
 view = Aggregate(
     over="trades",

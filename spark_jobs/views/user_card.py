@@ -1,5 +1,4 @@
-from spark_jobs.measures import Last
-from spark_jobs.view import Aggregate, Lookup
+from spark_jobs.definitions.api import Aggregate, Last, Lookup
 
 view = Aggregate(
     of="profile_changed",

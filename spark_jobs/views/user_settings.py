@@ -1,5 +1,4 @@
-from spark_jobs.measures import Last
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Last
 
 view = Aggregate(
     of="settings_changed",

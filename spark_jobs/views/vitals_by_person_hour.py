@@ -1,5 +1,4 @@
-from spark_jobs.measures import Max, Mean, Sum
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Max, Mean, Sum
 
 view = Aggregate(
     of="vitals_measured",

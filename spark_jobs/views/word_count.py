@@ -1,5 +1,4 @@
-from spark_jobs.measures import Count
-from spark_jobs.view import Aggregate
+from spark_jobs.definitions.api import Aggregate, Count
 
 view = Aggregate(
     of="sentence_posted",

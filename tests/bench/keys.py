@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from kafka import KafkaProducer
 
-from spark_jobs.feed.block import Block, facts
-from spark_jobs.feed.draw import instants
-from spark_jobs.feed.producer import Producer
+from spark_jobs.sample.block import Block, facts
+from spark_jobs.sample.producer import Producer
+from spark_jobs.sample.sources.draw import instants
 from spark_jobs.settings import ROOT
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import await_true

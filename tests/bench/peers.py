@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StreamingQuery
 
-from spark_jobs import contracts
-from spark_jobs.session import spark_session
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.settings import settings
 from spark_jobs.speed.app import FETCH_WAIT_MS
+from spark_jobs.storage.session import spark_session
 
 JSON_TYPES = {"string": T.StringType(), "integer": T.LongType(), "number": T.DoubleType()}
 
@@ -43,13 +43,13 @@ def start(stream: Any, folder: str) -> StreamingQuery:
 
 def limit(spark: SparkSession, folder: str) -> list[StreamingQuery]:
     """Kafka -> nothing: what no consumer of Spark's can pass."""
-    backlog = source(spark, list(contracts.load().topics))
+    backlog = source(spark, list(project_contracts().topics))
     return [start(backlog.writeStream.format("noop"), folder)]
 
 
 def parsed(spark: SparkSession, event_type: str) -> DataFrame:
     fields = [T.StructField("event_id", T.StringType()), T.StructField("occurred_at", T.TimestampType())]
-    for field in contracts.load().of(event_type).fields:
+    for field in project_contracts().of(event_type).fields:
         kind = field.schema["type"]
         fields.append(T.StructField(field.name, JSON_TYPES[kind[0] if isinstance(kind, list) else kind]))
     rows = source(spark, [event_type])

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_jobs import registry
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.registry.views import project_views
 from spark_jobs.settings import ROOT
-from spark_jobs.view import AggregateView
 from tests.bench.drain import moments
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import await_true
@@ -64,9 +64,9 @@ def _with(place: Stand, count: int) -> Row:
 
 def _chosen(count: int) -> list[str]:
     """Views by id; what one looks up comes with it."""
-    every = sorted((view.id for view in registry.views()), key=lambda one: (one not in FIRST, one))
+    every = sorted((view.id for view in project_views()), key=lambda one: (one not in FIRST, one))
     chosen = dict.fromkeys(every[:count])
-    for view in registry.views():
+    for view in project_views():
         if view.id in chosen and isinstance(view, AggregateView):
             chosen |= dict.fromkeys(lookup.view for lookup in view.lookups.values())
     return list(chosen)

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from spark_jobs.contracts import load
+from spark_jobs.contracts.loader import project_contracts
 
 FACT = "fact"
 FOLDER = Path(__file__).parent
@@ -63,7 +63,7 @@ def _value(case: dict[str, Any]) -> bytes | None:
 
 
 def _event(case: dict[str, Any]) -> str:
-    good = load().of(case["event"]).examples[0]
+    good = project_contracts().of(case["event"]).examples[0]
     changed = {name: _text(value) for name, value in case.get("change", {}).items()}
     members = {name: json.dumps(value, ensure_ascii=False) for name, value in {**good, **changed}.items()}
     members |= {name: _text(raw) for name, raw in case.get("raw", {}).items()}

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from spark_jobs import contracts
+from spark_jobs.contracts.loader import project_contracts
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(600)]
@@ -17,13 +17,13 @@ TOPIC = "alerts.payments"
 
 
 def event(event_type: str, **changes: Any) -> str:
-    example = contracts.load().of(event_type).examples[0]
+    example = project_contracts().of(event_type).examples[0]
     return json.dumps({**example, "event_id": str(uuid.uuid4()), **changes})
 
 
 def send(platform: Platform, folder: Path, event_type: str, *values: str) -> None:
     (folder / "values").write_text("".join(f"{value}\n" for value in values))
-    platform.tidemark("send", contracts.load().of(event_type).topic, "--file", str(folder / "values"))
+    platform.tidemark("send", project_contracts().of(event_type).topic, "--file", str(folder / "values"))
 
 
 def alerts(platform: Platform, prefix: str) -> list[dict[str, Any]]:

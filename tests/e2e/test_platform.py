@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from infra.embedded.passwords import passwords
-from spark_jobs import contracts
+from spark_jobs.contracts.loader import project_contracts
 from tests.platform import NEW_SCHEMA, PORTS, Platform
 
 pytestmark = pytest.mark.platform
@@ -32,7 +32,7 @@ def test_a_new_schema_comes_in_force_when_the_speed_layer_starts(platform: Platf
     assert {name: lsn for name, lsn in lsns.items() if lsn != 0} == {NEW_SCHEMA: 1}
     text = f"SELECT lsn, CAST(value AS STRING) FROM master.log WHERE kind = 'schema' AND key = '{NEW_SCHEMA}'"
     [(lsn, schema)] = platform.sql(text)
-    assert (lsn, json.loads(schema)) == (1, contracts.load().of("page_viewed").schema)
+    assert (lsn, json.loads(schema)) == (1, project_contracts().of("page_viewed").schema)
     [(verdict,)] = platform.sql("SELECT count(*) FROM speed.partials WHERE view = '__batch__' AND lsn = 1")
     assert verdict == 1, "an lsn like any other"
 

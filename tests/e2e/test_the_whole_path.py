@@ -31,8 +31,7 @@ QUESTIONS = (
 )
 LATE_STORE = 777
 ENDED = ("success", "failed")
-NEW_VIEW = """from spark_jobs.measures import Count
-from spark_jobs.view import Aggregate
+NEW_VIEW = """from spark_jobs.definitions.api import Aggregate, Count
 
 view = Aggregate(
     of="order_placed",

@@ -8,7 +8,7 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from spark_jobs.expressions import Kind
+from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.operations.instant import MIN_INSTANT, UNITS
 from tests.laws.expression_values import COLUMNS, EDGES, VALUES
 

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from spark_jobs.expressions import Kind, arrow_of
+from spark_jobs.expressions.arrow_types import arrow_of
+from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.operations.instant import MAX_INSTANT, MIN_INSTANT
 from spark_jobs.expressions.operations.numeric import MAX_BIGINT, MIN_BIGINT
 

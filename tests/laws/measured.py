@@ -12,32 +12,25 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from spark_jobs import aggregates
-from spark_jobs.binding import bind_aggregate
-from spark_jobs.dialect import Dialect
-from spark_jobs.measures import (
-    ApproxDistinct,
-    Count,
-    CountDistinct,
-    First,
-    Last,
-    Max,
-    Mean,
-    Measure,
-    Min,
-    StdDev,
-    Sum,
-    Variance,
-)
-from spark_jobs.quantiles import ApproxQuantile
-from spark_jobs.sketches import sketched
-from spark_jobs.testing import connect
-from spark_jobs.view import Aggregate, AggregateView, EventShape
+from spark_jobs.definitions.binder import bind_aggregate
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.event_columns import EventColumns
+from spark_jobs.definitions.measures.base import Measure
+from spark_jobs.definitions.measures.distinct import ApproxDistinct, CountDistinct
+from spark_jobs.definitions.measures.moments import StdDev, Variance
+from spark_jobs.definitions.measures.ordered import First, Last
+from spark_jobs.definitions.measures.quantile import ApproxQuantile
+from spark_jobs.definitions.measures.sums import Count, Max, Mean, Min, Sum
+from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.engine import aggregates
+from spark_jobs.engine.sketches import sketched
+from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.testing.cases import connect
 
 D = Dialect.DUCKDB
 CASES, MOST_FACTS, LSNS = 1_500, 9, 4
 START = datetime(2026, 1, 1, tzinfo=UTC)
-SHAPE = EventShape({"case_id": "BIGINT", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "flag": "BOOLEAN"})
+SHAPE = EventColumns({"case_id": "BIGINT", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "flag": "BOOLEAN"})
 Fact = dict[str, Any]
 seeds = st.integers(0, 2**32 - 1)
 
@@ -186,7 +179,7 @@ def world(view: AggregateView, seed: int) -> World:
 
 def store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: list[str]) -> None:
     made = con.sql(aggregates.partials(view, D, aggregates.source(view, D, {"thing": "thing"}), per)).to_arrow_table()
-    con.register(f"made_{name}", sketched(made, [part.column for part in view.parts if part.finish]))
+    con.register(f"made_{name}", sketched(made, [part.column for part in view.state if part.kind == "SKETCH"]))
     con.execute(f"CREATE TABLE {name} AS FROM made_{name}")
 
 

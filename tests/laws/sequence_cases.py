@@ -9,11 +9,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs import sequences
-from spark_jobs.dialect import Dialect, listed
-from spark_jobs.expressions import arrow_of
-from spark_jobs.testing import connect
-from spark_jobs.view import SequenceView
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine import sequences
+from spark_jobs.expressions.arrow_types import arrow_of
+from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.testing.cases import connect
 from tests.laws.sequence_views import Subject
 
 D = Dialect.DUCKDB

@@ -6,8 +6,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spark_jobs import registry
-from spark_jobs.view import SequenceView
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.registry.views import project_views
 from tests.laws import sequence_oracles as oracles
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -41,7 +41,7 @@ class Subject:
 
 
 def _loaded(name: str) -> SequenceView:
-    view = registry.views()[name]
+    view = project_views()[name]
     assert isinstance(view, SequenceView)
     return view
 

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from spark_jobs import tables
-from spark_jobs.contracts import DELETED, load
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import DELETED
 
-CONTRACTS = load()
+CONTRACTS = project_contracts()
 SENT = [contract for contract in CONTRACTS if not contract.noted]
 ARRIVED = datetime(2025, 3, 1, tzinfo=UTC)
 STYLES = [(",", ":", ""), (", ", ": ", ""), (" , ", " :", " "), (",\n", ":", "\n")]  # comma, colon, end
@@ -56,7 +57,7 @@ def table(batch: list[Record]) -> pa.Table:
         | {"value": value, "headers": headers}
         for n, (topic, value, headers) in enumerate(batch)
     ]
-    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+    return pa.Table.from_pylist(rows, schema=row_types.RECORD)
 
 
 @st.composite
@@ -93,7 +94,7 @@ def events(draw, contract) -> list[Member]:
 
 def values_of(field) -> st.SearchStrategy:
     schema = field.schema
-    if field.arrow == tables.INSTANT:
+    if field.arrow == row_types.INSTANT:
         return INSTANTS
     if "enum" in schema:
         return st.sampled_from(schema["enum"])

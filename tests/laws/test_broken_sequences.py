@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs import sequences
+from spark_jobs.engine import sequences
 from tests.laws.sequence_cases import connection
 from tests.laws.sequence_views import MINUTE, SUBJECTS
 from tests.laws.test_sequences import (

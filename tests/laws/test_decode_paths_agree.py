@@ -10,8 +10,10 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from spark_jobs.decode import assemble, decode, layouts
-from spark_jobs.notes import countable
+from spark_jobs.engine.decode import assemble
+from spark_jobs.engine.decode.assemble import decode
+from spark_jobs.engine.decode.bulk import layouts
+from spark_jobs.engine.record_outcomes import countable
 from tests.laws.spoilt_records import CONTRACTS, SENT, batches, table
 
 NEIGHBOURS = [bytes([byte]) for byte in b'\0 "\\-.:059gZ,}\xc3']
@@ -38,7 +40,7 @@ def test_bulk_and_row_by_row_give_the_same_facts_and_the_same_rejects(batch):
 @given(batches())
 def test_where_blocks_are_cut_changes_nothing(batch):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spark_jobs.decode.blocks.ROWS", 2)
+        patch.setattr("spark_jobs.engine.decode.bulk.blocks.ROWS", 2)
         assert_same(batch)
 
 

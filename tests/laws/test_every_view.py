@@ -11,15 +11,20 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from spark_jobs import contracts, laws, registry, tables, testing
-from spark_jobs.binding import bind_aggregate
-from spark_jobs.expressions import Kind
-from spark_jobs.histories import START, STEPS
-from spark_jobs.measures import Count, Measure, Sum
-from spark_jobs.over import Served
-from spark_jobs.parts import Part
-from spark_jobs.quality.oracle import Oracle
-from spark_jobs.view import Aggregate, SequenceView
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract
+from spark_jobs.definitions.binder import bind_aggregate
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.definitions.measures.base import Measure, StateColumn
+from spark_jobs.definitions.measures.sums import Count, Sum
+from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.engine.chained_view import Served
+from spark_jobs.expressions.kinds import Kind
+from spark_jobs.registry.views import event_types_of, project_views
+from spark_jobs.sample.oracle.answers import Oracle
+from spark_jobs.testing import cases, laws
+from spark_jobs.testing.strategies import START, STEPS
 
 OF_THE_RECORD = ("timestamp", "rejected")
 VALUES: Mapping[str, Mapping[str, list[Any]]] = {
@@ -34,13 +39,13 @@ VALUES: Mapping[str, Mapping[str, list[Any]]] = {
 }
 
 
-def records(batches: testing.Batches) -> pa.Table:
+def records(batches: cases.Batches) -> pa.Table:
     """The events as they lie in the log."""
     offsets: dict[str, int] = {}
     rows = []
     for lsn, batch in enumerate(batches, 1):
         for event_type, fields in (item for event in batch for item in event.items()):
-            contract = contracts.load().of(event_type)
+            contract = project_contracts().of(event_type)
             offset = offsets[contract.topic] = offsets.get(contract.topic, -1) + 1
             place = {"lsn": lsn, "topic": contract.topic, "partition": 0, "offset": offset}
             base = {**contract.flat(contract.examples[0]), "event_type": event_type, **fields}
@@ -52,10 +57,10 @@ def records(batches: testing.Batches) -> pa.Table:
             value = None if is_tombstone else _broken(contract, fields.get("rejected")) or json.dumps(there).encode()
             key = base[contract.key] if not contract.nested else json.dumps({contract.key: base[contract.key]})
             rows.append({**place, "timestamp": at, "key": str(key).encode(), "value": value})
-    return pa.Table.from_pylist(rows, tables.RECORD)
+    return pa.Table.from_pylist(rows, row_types.RECORD)
 
 
-def nested(contract: contracts.Contract, flat: Mapping[str, Any]) -> dict[str, Any]:
+def nested(contract: Contract, flat: Mapping[str, Any]) -> dict[str, Any]:
     """A record as a connector writes it; each at a position of its own, of which its id is made."""
     made: dict[str, Any] = {}
     for name, rules in contract.schema["properties"].items():
@@ -70,7 +75,7 @@ def nested(contract: contracts.Contract, flat: Mapping[str, Any]) -> dict[str, A
     return made
 
 
-def _broken(contract: contracts.Contract, reason: str | None) -> bytes | None:
+def _broken(contract: Contract, reason: str | None) -> bytes | None:
     """Bytes that are rejected for this reason."""
     ways = {why: json.dumps(bad).encode() for bad, why, _ in contract.examples_bad} | {"not_json": b"{"}
     return ways[reason] if reason else None
@@ -81,26 +86,26 @@ def oracle_of(view: Served) -> laws.Oracle:
     return lambda batches: Oracle(records(batches), now=now).expected(view.name).to_pylist()
 
 
-@pytest.mark.parametrize("view", registry.views().served.values(), ids=registry.views().served)
+@pytest.mark.parametrize("view", project_views().served.values(), ids=project_views().served)
 def test_the_laws_hold_and_the_answer_is_the_oracles(view: Served) -> None:
-    testing.check(view, oracle_of(view), values=VALUES.get(view.name), examples=12)
+    cases.check(view, oracle_of(view), values=VALUES.get(view.name), examples=12)
 
 
 class CountsTheMost(Count):
     """Wrong: of two parts it takes the greater one."""
 
-    def parts(self, name: str, kind: Kind | None) -> list[Part]:
-        return [replace(part, merge=f"max([{part.column}])") for part in super().parts(name, kind)]
+    def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
+        return [replace(part, merge=f"max([{part.column}])") for part in super().state(name, kind)]
 
 
 def by_store(measure: Measure, **more: Any) -> Served:
     declared = Aggregate(of="order_placed", by={"store_id": "store_id"}, measures={"orders": measure}, owner="tests",
                          description="a law", **more)  # fmt: skip
-    return bind_aggregate("law", "law.py", declared, registry.shapes_of(contracts.load()))
+    return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
 
 
 def changed(name: str, old: str, new: str) -> SequenceView:
-    view = registry.views()[name]
+    view = project_views()[name]
     assert isinstance(view, SequenceView)
     assert old in (view.declaration.resolve or "")
     resolve = (view.declaration.resolve or "").replace(old, new)
@@ -117,7 +122,7 @@ def short() -> SequenceView:
     return replace(view, rows=rows, declaration=replace(view.declaration, resolve=resolve))
 
 
-def orders_per_store(batches: testing.Batches) -> list[dict[str, Any]]:
+def orders_per_store(batches: cases.Batches) -> list[dict[str, Any]]:
     stores = Counter(event["order_placed"]["store_id"] for batch in batches for event in batch)
     return [{"store_id": store, "orders": count} for store, count in stores.items()]
 
@@ -145,7 +150,7 @@ def test_the_kit_finds_a_broken_view_and_prints_the_smallest_case(
     view: Served, oracle: laws.Oracle | None, law: str
 ) -> None:
     with pytest.raises(laws.LawBroken) as found:
-        testing.check(view, oracle, values=FEW, examples=200, seed=3)
+        cases.check(view, oracle, values=FEW, examples=200, seed=3)
     text = str(found.value)
     assert law in text and "seed=3" in text
     events = yaml.safe_load(text.partition("/events.yaml\n")[2].partition("---")[0])
@@ -153,19 +158,19 @@ def test_the_kit_finds_a_broken_view_and_prints_the_smallest_case(
 
 
 def test_the_kit_finds_a_repetition_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing.dedupe, "first_of_each", lambda facts: (facts, facts.slice(0, 0)))
+    monkeypatch.setattr(cases.dedupe, "first_of_each", lambda facts: (facts, facts.slice(0, 0)))
     with pytest.raises(laws.LawBroken, match="an event that comes twice counts once"):
-        testing.check(by_store(Count()))
+        cases.check(by_store(Count()))
 
 
 def test_the_kit_finds_micro_batches_that_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Facts that know how many came with them."""
-    view, facts = by_store(Sum("quantity")), testing.facts
+    view, facts = by_store(Sum("quantity")), cases.facts
 
-    def counted(batches: testing.Batches, first_lsn: int = 1) -> testing.Facts:
+    def counted(batches: cases.Batches, first_lsn: int = 1) -> cases.Facts:
         sized = [[{t: {**f, "quantity": len(batch)} for t, f in event.items()} for event in batch] for batch in batches]
         return facts(sized, first_lsn)
 
-    monkeypatch.setattr(testing, "facts", counted)
+    monkeypatch.setattr(cases, "facts", counted)
     with pytest.raises(laws.LawBroken, match="how events fall into micro-batches is nothing"):
-        testing.check(view)
+        cases.check(view)

@@ -7,23 +7,19 @@ without a filter are in one view, so that each law is one query. Oracles are pla
 import math
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from spark_jobs import aggregates
-from spark_jobs.dialect import listed
-from spark_jobs.expressions import Kind
-from spark_jobs.measures import (
-    CountDistinct,
-    Last,
-    Mean,
-    Measure,
-    Part,
-    Variance,
-)
-from spark_jobs.sketches import estimate
-from spark_jobs.view import AggregateView
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.measures.base import Measure, StateColumn
+from spark_jobs.definitions.measures.distinct import CountDistinct
+from spark_jobs.definitions.measures.moments import Variance
+from spark_jobs.definitions.measures.ordered import Last
+from spark_jobs.definitions.measures.sums import Mean
+from spark_jobs.engine import aggregates
+from spark_jobs.engine.sketches import estimate
+from spark_jobs.expressions.dialect import listed
+from spark_jobs.expressions.kinds import Kind
 from tests.laws.measured import ALL, DISTINCT, ORACLES, D, World, mean, oracle_differs, seeds, variance, view_of, world
 
 
@@ -75,8 +71,8 @@ def test_a_partial_merged_with_nothing_is_itself(seed: int) -> None:
 class MeanOfMeans(Mean):
     """Wrong: stores the mean itself."""
 
-    def parts(self, name: str, kind: Kind | None) -> list[Part]:
-        return [Part(name, pa.float64(), "DOUBLE", "avg({x}){f}", f"avg([{name}])")]
+    def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
+        return [StateColumn(name, "DOUBLE", "avg({x}){f}", f"avg([{name}])")]
 
     def final(self, name: str, kind: Kind | None) -> str:
         return f"[{name}]"
@@ -87,8 +83,8 @@ class SumOfDistinctCounts(CountDistinct):
 
     joins_key = False
 
-    def parts(self, name: str, kind: Kind | None) -> list[Part]:
-        return [Part(name, pa.int64(), "BIGINT", "count(DISTINCT {x}){f}", f"CAST(sum([{name}]) AS BIGINT)")]
+    def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
+        return [StateColumn(name, "BIGINT", "count(DISTINCT {x}){f}", f"CAST(sum([{name}]) AS BIGINT)")]
 
 
 class NaiveVariance(Variance):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.batch import resolving
-from spark_jobs.batch.resolving import Queries, Stored
-from spark_jobs.dialect import listed
+from spark_jobs.engine import sequence_replay
+from spark_jobs.engine.sequence_replay import Queries, Stored
+from spark_jobs.expressions.dialect import listed
 from tests.laws.sequence_cases import LSNS, Connection, D, connection, described, differing
 from tests.laws.sequence_views import SUBJECTS, Subject
 
@@ -63,14 +63,14 @@ def chain_differs(
 
 
 def scratch(subject: Subject, cut: int) -> Queries:
-    return resolving.from_scratch(subject.view, D, named, all_rows(subject, cut))
+    return sequence_replay.from_scratch(subject.view, D, named, all_rows(subject, cut))
 
 
 def grown(con: Connection, subject: Subject, done: int, cut: int, stored_from: int, *, heed_deep: bool) -> Queries:
     con.execute(f"CREATE OR REPLACE TABLE recent AS {all_rows(subject, cut)} AND r.lsn > {done}")
-    con.execute(f"CREATE OR REPLACE TABLE deep AS {resolving.deep_keys('recent', stored_from)}")
+    con.execute(f"CREATE OR REPLACE TABLE deep AS {sequence_replay.deep_keys('recent', stored_from)}")
     deep = ("deep", all_rows(subject, cut)) if heed_deep else None
-    return resolving.replayed(subject.view, D, named, "recent", Stored("built_rows", "built_results"), deep)
+    return sequence_replay.replayed(subject.view, D, named, "recent", Stored("built_rows", "built_results"), deep)
 
 
 def all_rows(subject: Subject, cut: int) -> str:
@@ -87,7 +87,7 @@ def write(con: Connection, subject: Subject, queries: Queries, into: str, horizo
     for name, sql in queries.relations:
         con.execute(f"CREATE OR REPLACE TABLE {name} AS {sql}")
     live = con.sql(f"FROM {queries.relations[-1][0]}").to_arrow_table()
-    for part, made in zip(("rows", "results"), resolving.resolved(subject.view, live), strict=True):
+    for part, made in zip(("rows", "results"), sequence_replay.resolved(subject.view, live), strict=True):
         con.register(named(f"made_{part}"), made)
     con.execute(f"CREATE OR REPLACE TABLE next_rows AS SELECT * FROM ({queries.rows}) WHERE stretch_end >= {horizon}")
     con.execute(f"CREATE OR REPLACE TABLE next_results AS {queries.results}")

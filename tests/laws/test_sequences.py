@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs import registry, sequences
-from spark_jobs.dialect import listed
+from spark_jobs.engine import sequences
+from spark_jobs.expressions.dialect import listed
+from spark_jobs.registry.views import project_views
 from tests.laws.sequence_cases import (
     Connection,
     D,
@@ -177,7 +178,7 @@ def not_quiet_in_prefix(con: Connection, subject: Subject) -> list[Any]:
 @pytest.mark.parametrize("seed", range(12))
 def test_equal_spans_are_one_stretch_in_whatever_order_the_engine_sorts_them(seed: int) -> None:
     """A row and its own result cover the same instant; with reach 0 no other row belongs to their stretch."""
-    view, count = registry.views()["calories_burned"], 400 + 100 * seed
+    view, count = project_views()["calories_burned"], 400 + 100 * seed
     moments = np.random.default_rng(seed).permutation(count) * 1_000
     rows = {"lsn": [1] * count, "key": moments % 97, "ts": moments, "kind": ["measurement"] * count}
     rows |= {"tie": [str(place) for place in range(count)], **dict.fromkeys(view.columns, [None] * count)}

@@ -6,11 +6,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs import contracts, registry, testing
-from spark_jobs.binding import bind_aggregate
-from spark_jobs.declaration import Aggregate, Hopping, Top, Trailing, Window
-from spark_jobs.measures import Count, CountDistinct, Last, Max, Mean, Sum
-from spark_jobs.view import AggregateView
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.binder import bind_aggregate
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.measures.distinct import CountDistinct
+from spark_jobs.definitions.measures.ordered import Last
+from spark_jobs.definitions.measures.sums import Count, Max, Mean, Sum
+from spark_jobs.definitions.spec import Aggregate, Hopping, Top, Trailing, Window
+from spark_jobs.registry.views import Views, event_types_of
+from spark_jobs.testing import cases
 
 START = datetime(2026, 1, 5, 23, 59, 40, tzinfo=UTC)  # just before midnight
 MEASURES = {
@@ -45,10 +49,10 @@ def view_of(window: Window | None, top: Top | None = None, **measures: Any) -> A
         owner="tests",
         description="a law",
     )
-    return bind_aggregate("law", "law.py", declared, registry.shapes_of(contracts.load()))
+    return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
 
 
-def facts_of(orders: list[list[tuple[int, int, int, int]]]) -> testing.Facts:
+def facts_of(orders: list[list[tuple[int, int, int, int]]]) -> cases.Facts:
     batches = [
         [
             {
@@ -64,7 +68,7 @@ def facts_of(orders: list[list[tuple[int, int, int, int]]]) -> testing.Facts:
         ]
         for lsn, batch in enumerate(orders)
     ]
-    return testing.facts(batches)
+    return cases.facts(batches)
 
 
 def counted(orders: list[tuple[int, int, int, int]], store: int) -> dict[str, Any]:
@@ -88,9 +92,9 @@ def held(view: AggregateView, orders: list[list[tuple[int, int, int, int]]], exp
     """The answer is `expected` from speed alone, from batch alone, and merged."""
     facts = facts_of(orders)
     for cut in sorted({0, len(orders) // 2, len(orders)}):
-        built, new = testing.until(facts, cut)
-        found = testing.answer(view, registry.Views((view,)), built, new, now)
-        assert found == testing.in_order(expected), f"cut {cut}"
+        built, new = cases.until(facts, cut)
+        found = cases.answer(view, Views((view,)), built, new, now)
+        assert found == cases.in_order(expected), f"cut {cut}"
 
 
 @settings(max_examples=40)
@@ -135,7 +139,7 @@ def test_the_top_is_the_head_of_the_sorted_windows(orders: list[list[tuple[int, 
     """By pieces, the most first; equal ones by store and window; per window, and in all."""
     window = Hopping(size="40 seconds", every="20 seconds")
     pieces = {"pieces": Sum("quantity")}
-    whole = testing.answer(plain := view_of(window, **pieces), registry.Views((plain,)), {}, facts_of(orders))
+    whole = cases.answer(plain := view_of(window, **pieces), Views((plain,)), {}, facts_of(orders))
     by_lead = sorted(whole, key=lambda row: (-row["pieces"], row["store_id"], row["window_start"]))
     held(view_of(window, Top(k=k, by="pieces"), **pieces), orders, [
         {**row, "rank": rank} for rank, row in enumerate(by_lead[:k], 1)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs import tables
-from spark_jobs.session import spark_session
 from spark_jobs.settings import settings
+from spark_jobs.storage import tables
+from spark_jobs.storage.session import spark_session
 from tests.spark.lake import Lake
 
 

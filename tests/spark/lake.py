@@ -11,24 +11,27 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark_jobs import activation, contracts, registry, tables
 from spark_jobs.batch.build import build
-from spark_jobs.batch.facts import decode
+from spark_jobs.batch.decode_step import decode
 from spark_jobs.batch.plan import plan
-from spark_jobs.batch.publish import ensure_named, publish
-from spark_jobs.dedupe import Window
+from spark_jobs.contracts import row_types, schema_history
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.models import Publication, Run
-from spark_jobs.speed import hot, land
-from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.given import Given
+from spark_jobs.ledger.schema import Publication, Run
+from spark_jobs.publication.publish import ensure_named, publish
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.speed import land, partials_table
+from spark_jobs.speed.in_process import InProcessWriter
+from spark_jobs.storage import log_reader
+from spark_jobs.storage.side_inputs import SideInputs
 
 Event = Mapping[str, Any]
 
 
 def event(event_type: str, number: int, **fields: Any) -> dict[str, Any]:
     """The contract's first example with an event_id made of `number`, changed by `fields`."""
-    example = contracts.load().of(event_type).examples[0]
+    example = project_contracts().of(event_type).examples[0]
     return {**example, "event_id": f"00000000-0000-4000-8000-{number:012d}", **fields}
 
 
@@ -38,21 +41,21 @@ class Lake:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.store = ledger.open()
-        self.views = registry.views()
+        self.views = project_views()
         self.lines: list[str] = []
         self._offsets: dict[str, int] = {}
         self._lsn = 0
-        self._window = Window(3600, 1_000_000)
+        self._window = IdWindow(3600, 1_000_000)
 
     def use(self, *names: str) -> "Lake":
         """Only these views, and those that they look up."""
-        self.views = registry.Views(tuple(view for view in registry.views() if view.name in names))
+        self.views = Views(tuple(view for view in project_views() if view.name in names))
         return self
 
     def begin_without(self, *names: str) -> None:
         """The log begins without these schemas (`page_viewed.v2`), as if somebody wrote them later."""
-        every = activation.EVERY.with_new(0).entries
-        land.create(activation.Activations(tuple(one for one in every if one.name not in names)))
+        every = schema_history.EVERY_SCHEMA.with_new(0).entries
+        land.create(schema_history.SchemaHistory(tuple(one for one in every if one.name not in names)))
 
     def land(
         self,
@@ -69,14 +72,14 @@ class Lake:
         """
         lsn, now = self._lsn + 1, dt.datetime.now(dt.UTC)
         land.create()
-        hot.create(list(self.views))
+        partials_table.create(list(self.views))
         ensure_named(self.spark.sql, self.views)
         headers = [] if version is None else [{"key": "schema_version", "value": b"%d" % version}]
         records = self._records(events, topic, lsn, now, headers)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
         computed = [view for view in self.views if views is None or view.name in views]
-        schemas = activation.of_log().with_new(lsn) if new_schemas else activation.of_log()
-        writer = DirectWriter(Given(computed, 0, schemas))
+        schemas = log_reader.read_schema_history().with_new(lsn) if new_schemas else log_reader.read_schema_history()
+        writer = InProcessWriter(SideInputs(computed, 0, schemas))
         writer.land(records, lsn, control, schemas.within(lsn - 1, lsn))
         writer.write_new(records, lsn, computed, self._window, now)
         self._lsn = lsn
@@ -92,13 +95,13 @@ class Lake:
     ) -> pa.Table:
         rows = []
         for one in events:
-            to = topic or contracts.load().of(str(one["event_type"])).topic if not isinstance(one, bytes) else topic
+            to = topic or project_contracts().of(str(one["event_type"])).topic if not isinstance(one, bytes) else topic
             assert to is not None
             offset = self._offsets[to] = self._offsets.get(to, -1) + 1
             value = one if isinstance(one, bytes) else json.dumps(one).encode()
             row = {"lsn": lsn, "topic": to, "partition": 0, "offset": offset, "timestamp": now}
             rows.append(row | {"key": b"k", "value": value, "headers": headers})
-        return pa.Table.from_pylist(rows, schema=tables.RECORD)
+        return pa.Table.from_pylist(rows, schema=row_types.RECORD)
 
     def plan(self, run_id: str, days: Sequence[str] = (), mode: Any = "changed") -> Run:
         columns = [view.column for view in self.views]

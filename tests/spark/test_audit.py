@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import tables, warehouse
-from spark_jobs.batch.publish import PublishRefused, ensure_named
-from spark_jobs.dedupe import Window
-from spark_jobs.ledger.models import Build
-from spark_jobs.quality.agreement import ACCEPTED, UNEXPLAINED
-from spark_jobs.quality.evidence import DUPLICATE
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.ledger.schema import Build
+from spark_jobs.publication.publish import PublishRefused, ensure_named
 from spark_jobs.quality.gate import audit
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED, UNEXPLAINED
+from spark_jobs.quality.reconciliation.causes import DUPLICATE
+from spark_jobs.storage import duckdb_reader, tables
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -91,7 +91,7 @@ def test_each_wrong_row_stops_the_run_by_name_and_an_operator_may_accept_what_di
     lake.land([order(1), order(2), order(3, store_id=9)])
     built(lake)
     ensure_named(lake.spark.sql, lake.views)
-    base = {table: warehouse.version(table) for table in ("batch.orders_by_day", "facts.order_placed")}
+    base = {table: duckdb_reader.version(table) for table in ("batch.orders_by_day", "facts.order_placed")}
     for statement in DAMAGE:
         lake.spark.sql(statement)
     _take_newest(lake)
@@ -119,7 +119,7 @@ def _take_newest(lake: Lake) -> None:
     """Let the run point at the newest version of its table."""
     build = lake.store.builds("r1")["orders_by_day"]
     values = {column.name: getattr(build, column.name) for column in Build.__table__.columns}
-    version = warehouse.version("batch.orders_by_day")
+    version = duckdb_reader.version("batch.orders_by_day")
     lake.store.record_build(Build(**{**values, "batch_version": version}))
 
 
@@ -128,7 +128,7 @@ def test_a_duplicate_outside_the_window_passes_by_its_cause(lake: Lake) -> None:
     lake.land([order(1)])
     audited(built(lake))
     lake.publish("r1")
-    lake._window = Window(3600, 1_000_000)
+    lake._window = IdWindow(3600, 1_000_000)
     lake.land([order(1), order(3)])
     passed, said = audited(built(lake, "r2"), "r2")
     assert passed, said

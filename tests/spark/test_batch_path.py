@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import tables
-from spark_jobs.batch import fact_tables
-from spark_jobs.batch.publish import PublishRefused, ensure_serving
-from spark_jobs.batch.rollback import rollback
+from spark_jobs.batch import decode_tables
+from spark_jobs.publication.publish import PublishRefused, ensure_serving
+from spark_jobs.publication.rollback import rollback
+from spark_jobs.storage import tables
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -105,14 +105,14 @@ def test_a_retry_after_a_crash_between_two_tables_leaves_what_one_try_would(
     lake.use("orders_by_day")
     lake.land([order(1), order(1), b"{"], topic="order_placed")
     lake.plan("r1")
-    real = fact_tables.replace
+    real = decode_tables.replace
 
-    def crash_at_the_end(output: fact_tables.Output, todo: Any) -> None:
+    def crash_at_the_end(output: decode_tables.Output, todo: Any) -> None:
         if output.table == tables.DUPLICATES:
             raise OSError("killed")
         real(output, todo)
 
-    monkeypatch.setattr(fact_tables, "replace", crash_at_the_end)
+    monkeypatch.setattr(decode_tables, "replace", crash_at_the_end)
     with pytest.raises(OSError, match="killed"):
         lake.build("r1")
     monkeypatch.undo()
@@ -180,7 +180,7 @@ def test_an_interrupted_publication_is_rolled_forward(lake: Lake) -> None:
             raise OSError("killed")
         return lake.spark.sql(statement)
 
-    from spark_jobs.batch.publish import publish
+    from spark_jobs.publication.publish import publish
 
     with pytest.raises(OSError, match="killed"):
         publish(crash_in_the_middle, lake.views, lake.store, "r2")

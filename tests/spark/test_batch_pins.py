@@ -7,11 +7,12 @@ import pytest
 from deltalake import DeltaTable
 from sqlalchemy import update
 
-from spark_jobs import contracts, tables
-from spark_jobs.batch.retention import retain
-from spark_jobs.ledger.models import Publication
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.store import LedgerError
-from spark_jobs.serving import pins
+from spark_jobs.publication import pins
+from spark_jobs.publication.retention import retain
+from spark_jobs.storage import tables
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -56,7 +57,7 @@ def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
     versions = {run: lake.store.builds(run)["word_count"].batch_version for run in ("r1", "r2", "r3", "r4")}
     with lake.store.write() as session:
         session.execute(update(Publication).values(done_at=datetime.now(UTC) - timedelta(days=60)))
-    done = retain(lake.store, lake.views, contracts.load().event_types, _no_connection, grace_hours=0)
+    done = retain(lake.store, lake.views, project_contracts().event_types, _no_connection, grace_hours=0)
     assert len(done.expired) == 2, "those of r1 and r3; not the pinned one, not the one in force"
     assert done.trim_up_to == 2
     trim = lake.store.next_request()

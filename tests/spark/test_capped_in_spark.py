@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.batch.publish import ensure_serving
-from spark_jobs.serving.merged import Merged
+from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
 from tests.spark.lake import Lake, event
 
@@ -22,7 +22,7 @@ def pages(lake: Lake) -> dict[int, int]:
     asked = dict(lake.rows("SELECT user_id, pages FROM serving.sessions"))
     publication = lake.store.current_publication()
     assert publication is not None
-    merged = Merged(lake.views, lake.store.sources(publication), 10)
+    merged = LocalAnswers(lake.views, lake.store.sources(publication), 10)
     answer = merged.answer(lake.views["sessions"])
     assert asked == dict(merged.con.sql(f"SELECT user_id, pages FROM ({answer})").fetchall())
     return asked

@@ -20,8 +20,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.expressions import Expression, Kind, parse
+from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.grammar import RULES, Scope
+from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.operations import CASTS, OPERATIONS
 from spark_jobs.expressions.render import operation_of
 from spark_jobs.expressions.source import tree_of

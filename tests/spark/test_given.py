@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import tables
-from spark_jobs.batch.publish import ensure_serving
-from spark_jobs.dedupe import Window
-from spark_jobs.quality.agreement import agree
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.quality.reconciliation.agreement import agree
 from spark_jobs.speed import catch_up
-from spark_jobs.speed.given import Given
+from spark_jobs.storage import tables
+from spark_jobs.storage.side_inputs import SideInputs
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -61,6 +61,6 @@ def test_catch_up_over_many_micro_batches_gives_each_its_model(lake: Lake) -> No
         assert lake.land(events, views=[]) == number
     ensure_serving(lake.spark.sql, lake.views, lake.store)
     views = list(lake.views)
-    catch_up.catch_up(lake.spark, views, {}, Window(3600, 1000), Given(views, 0), lambda gap, outcome: None)
+    catch_up.catch_up(lake.spark, views, {}, IdWindow(3600, 1000), SideInputs(views, 0), lambda gap, outcome: None)
     assert lake.rows(f"SELECT count(*) FROM {tables.SPEED_PARTIALS} WHERE view = 'payments_scored_v1'") == [(2,)]
     assert scores(lake) == {"p1": (WEIGHTS - 1, 1), "p2": (WEIGHTS + 1, 2)}

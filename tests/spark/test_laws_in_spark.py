@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs import aggregates, sequences
-from spark_jobs.dialect import Dialect, listed
-from spark_jobs.measures import ApproxDistinct
-from spark_jobs.quantiles import ApproxQuantile
-from spark_jobs.testing import connect
-from spark_jobs.view import AggregateView
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.measures.distinct import ApproxDistinct
+from spark_jobs.definitions.measures.quantile import ApproxQuantile
+from spark_jobs.engine import aggregates, sequences
+from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.testing.cases import connect
 from tests.laws import measured
 from tests.laws.sequence_cases import connection, described, differing, resolved, rows_where
 from tests.laws.sequence_views import SUBJECTS, Subject

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.batch.publish import ensure_serving
+from spark_jobs.publication.publish import ensure_serving
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark

@@ -2,10 +2,10 @@
 
 import pytest
 
-from spark_jobs import sequences
-from spark_jobs.batch.publish import ensure_serving
-from spark_jobs.dialect import Dialect
-from spark_jobs.view import SequenceView
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine import sequences
+from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.publication.publish import ensure_serving
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark

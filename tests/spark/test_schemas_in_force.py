@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import tables
-from spark_jobs.batch.publish import ensure_serving
-from spark_jobs.quality import rebuild, rebuilt
-from spark_jobs.quality.agreement import agree
-from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, TAKEN_BACK
-from spark_jobs.quality.findings import State
+from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.quality import recompute
+from spark_jobs.quality.reconciliation.agreement import agree
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, TAKEN_BACK
+from spark_jobs.quality.verification import recompute_checks
+from spark_jobs.quality.verification.findings import State
+from spark_jobs.storage import tables
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -32,7 +33,7 @@ def words(lake: Lake) -> dict[str, int]:
 def stands(lake: Lake) -> bool:
     """I7, a rebuild at the same cut changes nothing."""
     cut = lake.store.current_publication().cut
-    return rebuilt.facts_stand(rebuild.connect(), cut).state is State.HOLDS
+    return recompute_checks.facts_stand(recompute.connect(), cut).state is State.HOLDS
 
 
 def causes(lake: Lake, old: dict[str, Any], changed: dict[str, Any]) -> dict[str, set[str]]:

@@ -10,16 +10,19 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs import partials, registry, tables
-from spark_jobs.activation import EVERY
-from spark_jobs.batch.coverage import covered
-from spark_jobs.batch.publish import ensure_named
-from spark_jobs.dedupe import Window
-from spark_jobs.speed import catch_up, hot, land
-from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.given import Given
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
+from spark_jobs.engine import partials
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.publication.publish import ensure_named
+from spark_jobs.registry.views import project_views
+from spark_jobs.speed import catch_up, land, partials_table
+from spark_jobs.speed.distributed import take
+from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import write_new
-from spark_jobs.speed.workers import take
+from spark_jobs.storage import tables
+from spark_jobs.storage.coverage import covered
+from spark_jobs.storage.side_inputs import SideInputs
 from tests.spark.lake import event
 
 NOW = dt.datetime.now(dt.UTC)
@@ -31,10 +34,10 @@ PAGES = [event("page_viewed", 100 + n, user_id=n % 4 + 1) for n in range(20)]
 def hot_tables(spark, lake):
     """Empty hot tables with the columns of a few views of each kind."""
     names = ("orders_by_colour", "orders_by_hour", "bus_latest", "sessions", "late_and_rejected")
-    views = [view for view in registry.views() if view.name in names]
+    views = [view for view in project_views() if view.name in names]
     land.create()
-    hot.create(views)
-    ensure_named(spark.sql, registry.views())
+    partials_table.create(views)
+    ensure_named(spark.sql, project_views())
     return views
 
 
@@ -45,7 +48,7 @@ def records(events, lsn, topic=None, first_offset=0):
         to = topic or one["event_type"]
         value = one if isinstance(one, bytes) else json.dumps(one).encode()
         rows.append({"lsn": lsn, "topic": to, "partition": 0, "offset": offset, "timestamp": NOW, "value": value})
-    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+    return pa.Table.from_pylist(rows, schema=row_types.RECORD)
 
 
 def control(count):
@@ -54,9 +57,9 @@ def control(count):
 
 def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
-    taken = take(frame, EVERY, landed_on=NOW.date())
+    taken = take(frame, EVERY_SCHEMA, landed_on=NOW.date())
     land.commit(taken.landed, lsn, control(taken.records))
-    return write_new(taken, {lsn: taken.records}, views, window, Given([], 0), NOW)
+    return write_new(taken, {lsn: taken.records}, views, window, SideInputs([], 0), NOW)
 
 
 def stored(spark, lsn):
@@ -78,12 +81,12 @@ def totals(spark, view, measure, above=0):
 def test_both_ways_write_the_same_rows(spark, hot_tables):
     twice = [*ORDERS, *PAGES, ORDERS[3], ORDERS[3]]
     mixed = pa.concat_tables([records(twice, 1), records([b"{"], 1, topic="order_placed", first_offset=90)])
-    writer = DirectWriter(Given([], 0))
+    writer = InProcessWriter(SideInputs([], 0))
     writer.land(mixed, 1, control(mixed.num_rows))
-    short = writer.write_new(mixed, 1, hot_tables, Window(3600, 1000), NOW)
+    short = writer.write_new(mixed, 1, hot_tables, IdWindow(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
     frame = spark.createDataFrame(again).coalesce(1)
-    long = on_workers(frame, 2, hot_tables, Window(3600, 1000))
+    long = on_workers(frame, 2, hot_tables, IdWindow(3600, 1000))
     assert stored(spark, 1) == stored(spark, 2)
     assert short.counts(1) == long.counts(2) == {"facts": 60, "rejects": 1, "duplicates": 2}
     landed = spark.table(tables.MASTER_LOG).where("kind = 'record'").toPandas()
@@ -93,55 +96,60 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
 def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
     frame = spark.createDataFrame(same).repartition(4)
-    outcome = write_new(take(frame, EVERY), {1: 80}, hot_tables, Window(3600, 1000), Given([], 0), NOW)
+    outcome = write_new(take(frame, EVERY_SCHEMA), {1: 80}, hot_tables, IdWindow(3600, 1000), SideInputs([], 0), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
-    verdicts = hot.duplicates(1, 1)
+    verdicts = partials_table.duplicates(1, 1)
     assert min(verdicts["offset"].to_pylist()) == 500, "the earliest in the log must win"
 
 
 def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(spark, hot_tables):
-    window = Window(3600, 1000)
-    DirectWriter(Given([], 0)).write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
-    assert DirectWriter(Given([], 0)).write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"] == 0
-    restored = Window(3600, 1000)
+    window = IdWindow(3600, 1000)
+    InProcessWriter(SideInputs([], 0)).write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
+    assert (
+        InProcessWriter(SideInputs([], 0)).write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"]
+        == 0
+    )
+    restored = IdWindow(3600, 1000)
     catch_up.restore_window(restored)
     assert (
-        DirectWriter(Given([], 0)).write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW).counts(3)["duplicates"]
+        InProcessWriter(SideInputs([], 0))
+        .write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW)
+        .counts(3)["duplicates"]
         == 40
     )
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
 
 
 def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
-    writer = DirectWriter(Given([], 0))
+    writer = InProcessWriter(SideInputs([], 0))
     whole = records(ORDERS, 1)
     writer.land(whole, 1, control(40))
-    writer.write_new(whole, 1, hot_tables, Window(3600, 1000), NOW)
+    writer.write_new(whole, 1, hot_tables, IdWindow(3600, 1000), NOW)
     lost = records([*PAGES, *ORDERS[:5]], 2)
     writer.land(lost, 2, control(25))
-    window = Window(3600, 1000)
+    window = IdWindow(3600, 1000)
     catch_up.restore_window(window)
-    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
     assert spark.table(tables.SPEED_PARTIALS).where("view = 'sessions_v1'").count() == 20
     again = []
-    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, outcome: again.append(gap))
+    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: again.append(gap))
     assert again == [], "a second catch-up finds nothing"
 
 
 def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_tables):
     old = [view for view in hot_tables if view.name != "orders_by_colour"]
-    window, writer = Window(3600, 1000), DirectWriter(Given([], 0))
+    window, writer = IdWindow(3600, 1000), InProcessWriter(SideInputs([], 0))
     for lsn in (1, 2):  # the second micro-batch repeats the first
         part = records(ORDERS, lsn, first_offset=lsn * 100)
         writer.land(part, lsn, control(40))
         writer.write_new(part, lsn, old, window, NOW)
-    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
-    assert len(hot.duplicates(1, 2)) == 40, "verdicts are not written twice"
+    assert len(partials_table.duplicates(1, 2)) == 40, "verdicts are not written twice"
 
 
 def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_tables, monkeypatch):
@@ -151,7 +159,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
         return one(connection, view, *others)
 
     one = partials._one
-    window, writer, part = Window(3600, 1000), DirectWriter(Given([], 0)), records(ORDERS, 1)
+    window, writer, part = IdWindow(3600, 1000), InProcessWriter(SideInputs([], 0)), records(ORDERS, 1)
     writer.land(part, 1, control(40))
     with monkeypatch.context() as patch:
         patch.setattr(partials, "_one", broken)
@@ -159,14 +167,14 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
     assert "orders_by_colour_v1" not in covered(0)[1].views
     assert totals(spark, "orders_by_hour_v1", "orders") == 40
-    catch_up.catch_up(spark, hot_tables, {}, window, Given([], 0), lambda gap, found: None)
+    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, found: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the next start computes what it lacks"
 
 
 def test_the_log_says_where_it_ends(spark, hot_tables):
     ranges = [land.Range("order_placed", 0, 0, 40)]
     part = records(ORDERS, 1)
-    DirectWriter(Given([], 0)).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
+    InProcessWriter(SideInputs([], 0)).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
     end = land.log_end()
     assert (end.lsn, end.epoch) == (1, 7)
     assert end.offsets == {("order_placed", 0): 40}
@@ -179,7 +187,7 @@ def test_a_view_that_fails_on_the_workers_leaves_no_row_and_no_file_behind(spark
     key, expression = next(iter(whole.keys.items()))
     broken = replace(whole, keys={key: replace(expression, duckdb="error('broken on purpose')")})
     frame = spark.createDataFrame(records([*ORDERS, *PAGES, ORDERS[3]], 1)).repartition(2)
-    outcome = on_workers(frame, 1, [broken, *others], Window(3600, 1000))
+    outcome = on_workers(frame, 1, [broken, *others], IdWindow(3600, 1000))
     assert outcome.failed.keys() == {broken.column} and "broken on purpose" in outcome.failed[broken.column]
     assert outcome.counts(1) == {"facts": 60, "rejects": 0, "duplicates": 1}
     assert covered(0)[1].views == {view.column for view in others}

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs import model, tables
-from spark_jobs.feed import payments
-from spark_jobs.feed.draw import Draw
+from spark_jobs.registry.models import BoundModel, load_models
+from spark_jobs.sample.sources import payments
+from spark_jobs.sample.sources.draw import Draw
+from spark_jobs.storage import tables
 from spark_jobs.training import examples
 from spark_jobs.training.fit import fit
 from spark_jobs.training.train import train
@@ -31,18 +32,18 @@ def drawn(source: Any, n: int, rate: float) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
-def fraud(lake: Lake) -> model.BoundModel:
+def fraud(lake: Lake) -> BoundModel:
     """The model over a lake with one published run, in which a twentieth of the disputes is wrong."""
     lake.views = scored.views()
     rate = 1000 / EVERY_MS
     disputes = drawn(payments.disputes, int(PAYMENTS * payments.DISPUTES_PER_PAYMENT), payments.DISPUTES_PER_PAYMENT)
     lake.land([*drawn(payments.attempts, PAYMENTS, rate), *disputes])
     assert lake.run("r1") is not None
-    return model.load(lake.views)["payments_fraud"]
+    return load_models(lake.views)["payments_fraud"]
 
 
 def test_a_model_of_the_towns_payments_finds_the_thieves_and_is_the_same_each_time(
-    lake: Lake, fraud: model.BoundModel, spark: SparkSession
+    lake: Lake, fraud: BoundModel, spark: SparkSession
 ) -> None:
     sent: list[dict[str, Any]] = []
     one = train(lake.store, fraud, "r1", partial(fit, spark), lambda contract, event: sent.append(event)).model

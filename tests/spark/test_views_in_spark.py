@@ -11,47 +11,49 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs import registry, testing
-from spark_jobs.batch import resolving
-from spark_jobs.over import Served, stored_of
-from spark_jobs.partials import batch_partials_sql, compute, rejects_sql
-from spark_jobs.serving.render import Source, serving_sql
-from spark_jobs.view import AggregateView, SequenceView, View
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.engine import sequence_replay
+from spark_jobs.engine.chained_view import Served, stored_of
+from spark_jobs.engine.partials import batch_partials_sql, compute, rejects_sql
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.serving.render import serving_sql
+from spark_jobs.testing import cases
 from tests.views.test_views import expected
 
 pytestmark = pytest.mark.spark
-CASES = testing.cases(Path(__file__).parent.parent / "views")
+CASES = cases.cases(Path(__file__).parent.parent / "views")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}-{case.name}")
-def test_spark_serves_the_expected_answer(spark: SparkSession, case: testing.Case) -> None:
-    views = registry.views()
-    facts = testing.facts(case.batches)
+def test_spark_serves_the_expected_answer(spark: SparkSession, case: cases.Case) -> None:
+    views = project_views()
+    facts = cases.facts(case.batches)
     for cut in (1, len(case.batches)):
-        built, new = testing.until(facts, cut)
+        built, new = cases.until(facts, cut)
         assert served(spark, views, views.served[case.view], built, new, case.now) == expected(case), f"cut {cut}"
 
 
 def served(
     spark: SparkSession,
-    views: registry.Views,
+    views: Views,
     view: Served,
-    built: testing.Facts,
-    new: testing.Facts,
+    built: cases.Facts,
+    new: cases.Facts,
     now: datetime | None,
-) -> testing.Answer:
+) -> cases.Answer:
     needed = [stored_of(view), *looked_up(views, stored_of(view))]
     for one in needed:
         build(spark, one, built)
-    passed = compute({**new, **testing.given(stored_of(view), built, new)}, needed)
+    passed = compute({**new, **cases.given(stored_of(view), built, new)}, needed)
     rows = [structs(column, table) for column, table in passed.partials.items()]
     spark.createDataFrame(pa.concat_tables(rows, promote_options="default")).createOrReplaceTempView("speed_partials")
     sql = serving_sql(view, dict.fromkeys([one.id for one in needed], Source(0, 0, 0, None)), views, now=now)
     sql = re.sub(r"batch\.`(\w+)` VERSION AS OF 0", r"built_\1", sql).replace("speed.partials", "speed_partials")
-    return testing.in_order(spark.sql(sql).toArrow().to_pylist())
+    return cases.in_order(spark.sql(sql).toArrow().to_pylist())
 
 
-def looked_up(views: registry.Views, view: View) -> list[View]:
+def looked_up(views: Views, view: View) -> list[View]:
     return [views.by_name[one.view] for one in view.lookups.values()] if isinstance(view, AggregateView) else []
 
 
@@ -61,25 +63,25 @@ def structs(column: str, table: pa.Table) -> pa.Table:
     return pa.table({"view": pa.array([column] * table.num_rows, pa.string()), "lsn": table["lsn"], column: struct})
 
 
-def build(spark: SparkSession, view: View, built: testing.Facts) -> None:
+def build(spark: SparkSession, view: View, built: cases.Facts) -> None:
     """Temporary views built_<table> from Spark's SQL over the facts."""
     facts_of = {}
     for event_type in view.event_types:
         rows = built.get(event_type)
         if rows is None:
-            rows = testing.contracts.load().of(event_type).fact_schema.empty_table()
+            rows = cases.contracts.load().of(event_type).fact_schema.empty_table()
         spark.createDataFrame(rows).createOrReplaceTempView(f"facts_{event_type}")
         facts_of[event_type] = f"facts_{event_type}"
     partials = batch_partials_sql(view, facts_of)
     if not isinstance(view, SequenceView):
         spark.sql(partials).createOrReplaceTempView(f"built_{view.id}")
         return
-    rows, results = resolving.resolved(view, spark.sql(partials).toArrow())
+    rows, results = sequence_replay.resolved(view, spark.sql(partials).toArrow())
     spark.createDataFrame(rows).createOrReplaceTempView(f"built_{view.id}_rows")
     spark.createDataFrame(results).createOrReplaceTempView(f"built_{view.id}_results")
 
 
-@pytest.mark.parametrize("view", list(registry.views()), ids=lambda view: view.id)
+@pytest.mark.parametrize("view", list(project_views()), ids=lambda view: view.id)
 def test_partials_have_the_same_columns_in_both_layers(spark: SparkSession, view: View) -> None:
     build(spark, view, {})
     suffix = "_rows" if isinstance(view, SequenceView) else ""
@@ -88,7 +90,7 @@ def test_partials_have_the_same_columns_in_both_layers(spark: SparkSession, view
     assert {name: str(found.field(name).type).replace(" not null", "") for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("view", list(registry.views()), ids=lambda view: view.id)
+@pytest.mark.parametrize("view", list(project_views()), ids=lambda view: view.id)
 def test_spark_can_list_the_facts_that_a_view_rejects(spark: SparkSession, view: View) -> None:
     build(spark, view, {})
     if sql := rejects_sql(view, {event_type: f"facts_{event_type}" for event_type in view.event_types}):

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from spark_jobs import tables
-from spark_jobs.feed import batches
-from spark_jobs.feed.block import Block
+from spark_jobs.contracts import row_types
+from spark_jobs.sample import record_batches
+from spark_jobs.sample.block import Block
 
 AT = 1_700_000_000_000_000  # microseconds since 1970
-LANDED = pa.schema([*tables.RECORD, ("outcome", pa.string()), ("reason", pa.string())])
+LANDED = pa.schema([*row_types.RECORD, ("outcome", pa.string()), ("reason", pa.string())])
 
 
 def landed(blocks: Iterable[Block], lsns: int = 1, partitions: int = 3) -> pa.Table:
@@ -18,7 +18,7 @@ def landed(blocks: Iterable[Block], lsns: int = 1, partitions: int = 3) -> pa.Ta
     logs: dict[tuple[str, int], list[dict]] = defaultdict(list)
     for block in blocks:
         rows = zip(block.keys, block.values, block.outcomes, block.reasons, strict=True)
-        places = batches.partitions(block.keys, block.values, partitions).tolist()
+        places = record_batches.partitions(block.keys, block.values, partitions).tolist()
         for partition, (key, value, outcome, reason) in zip(places, rows, strict=True):
             log = logs[block.topic, partition]
             place = {

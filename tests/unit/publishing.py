@@ -6,12 +6,14 @@ from collections.abc import Mapping
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from spark_jobs import registry, tables
-from spark_jobs.ledger.models import Build
+from spark_jobs.contracts import row_types
+from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.storage import tables
 
 NAMES = ("orders_by_day", "word_count")
-VIEWS = registry.Views(tuple(registry.views().by_name[name] for name in NAMES))
+VIEWS = Views(tuple(project_views().by_name[name] for name in NAMES))
 
 
 class Server:
@@ -43,14 +45,14 @@ class Server:
         return found
 
 
-def computed(since: Mapping[int, dt.timedelta], views: registry.Views = VIEWS) -> None:
+def computed(since: Mapping[int, dt.timedelta], views: Views = VIEWS) -> None:
     """speed.partials: a column per view, and a control row per lsn, committed that long from now."""
     now = dt.datetime.now(dt.UTC)
     columns = [view.column for view in views]
-    fields = [("view", pa.string()), ("lsn", pa.int64()), ("control", tables.CONTROL)]
+    fields = [("view", pa.string()), ("lsn", pa.int64()), ("control", row_types.CONTROL)]
     schema = pa.schema([*fields, *((column, pa.string()) for column in columns)])
     rows = [
-        {"view": tables.BATCH_ROW, "lsn": lsn, "control": {"views": columns, "finished_at": now + age}}
+        {"view": row_types.BATCH_ROW, "lsn": lsn, "control": {"views": columns, "finished_at": now + age}}
         for lsn, age in since.items()
     ]
     write_deltalake(tables.path(tables.SPEED_PARTIALS), pa.Table.from_pylist(rows, schema=schema), mode="append",

@@ -15,23 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
-from spark_jobs import contracts, notes, registry, tables, warehouse
-from spark_jobs.decode import decode
-from spark_jobs.dedupe import first_of_each
-from spark_jobs.over import stored_of
-from spark_jobs.partials import compute
-from spark_jobs.quality import rebuild
-from spark_jobs.serving.render import Source
-from spark_jobs.speed.given import Given
-from spark_jobs.view import AggregateView, View
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.engine import record_outcomes
+from spark_jobs.engine.chained_view import stored_of
+from spark_jobs.engine.decode.assemble import decode
+from spark_jobs.engine.dedupe import first_of_each
+from spark_jobs.engine.partials import compute
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality import recompute
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.side_inputs import SideInputs
 
 LOG = pa.schema(
     [
         ("lsn", pa.int64()),
         ("landed_on", pa.date32()),
         ("kind", pa.string()),
-        *[field for field in tables.RECORD if field.name != "lsn"],
-        ("batch", tables.BATCH),
+        *[field for field in row_types.RECORD if field.name != "lsn"],
+        ("batch", row_types.BATCH),
     ]
 )
 START = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -41,7 +45,7 @@ WINDOW_LSNS = 2
 
 def event(event_type: str, at: dt.datetime = START, event_id: str | None = None, **fields: Any) -> dict[str, Any]:
     """The contract's example with other fields and an id of its own."""
-    good = contracts.load().of(event_type).examples[0]
+    good = project_contracts().of(event_type).examples[0]
     stamp = at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
     return {**good, "event_id": event_id or str(uuid.uuid4()), "occurred_at": stamp, **fields}
 
@@ -50,10 +54,10 @@ class Platform:
     """lsn by lsn; one Kafka partition per topic, offsets without gaps."""
 
     def __init__(self, views: Sequence[str]) -> None:
-        loaded = registry.views()
-        self.contracts = contracts.load()
+        loaded = project_views()
+        self.contracts = project_contracts()
         over = tuple(view for view in loaded.over if stored_of(view).id in views)
-        self.views = registry.Views(tuple(loaded[view_id] for view_id in views), over)
+        self.views = Views(tuple(loaded[view_id] for view_id in views), over)
         self.offsets = dict.fromkeys(self.contracts.topics, 0)
         self.lsn = 0
         self.recent: list[set[bytes]] = []
@@ -63,12 +67,12 @@ class Platform:
         self.lsn += 1
         before = dict(self.offsets)
         rows = [self.record(one) for one in events]
-        records = pa.Table.from_pylist(rows, schema=tables.RECORD)
+        records = pa.Table.from_pylist(rows, schema=row_types.RECORD)
         ranges = [
             {"topic": t, "partition": 0, "from_offset": before[t], "until_offset": self.offsets[t]} for t in before
         ]
         batch = {"epoch": 1, "ranges": ranges, "topic_ids": [], "records": len(rows), "landed_at": START}
-        control = {"lsn": self.lsn, "landed_on": START.date(), "kind": tables.BATCH_ROW, "batch": batch}
+        control = {"lsn": self.lsn, "landed_on": START.date(), "kind": row_types.BATCH_ROW, "batch": batch}
         landed = [{**row, "landed_on": START.date(), "kind": "record"} for row in rows]
         _append(tables.MASTER_LOG, pa.Table.from_pylist([*landed, control], schema=LOG))
         self._partials(records)
@@ -89,14 +93,14 @@ class Platform:
         decoded = decode(records, self.contracts).facts
         lost: list[dict[str, Any]] = []
         seen: set[bytes] = set()
-        for found in notes.countable(decoded).values():
+        for found in record_outcomes.countable(decoded).values():
             known = pa.array([one in set().union(*self.recent) for one in found["identity"].to_pylist()], pa.bool_())
             kept, repeated = first_of_each(found.filter(pc.invert(known)))
             lost += found.filter(known).to_pylist() + repeated.to_pylist()
             seen |= set(kept["identity"].to_pylist())
         self.recent = [*self.recent, seen][-WINDOW_LSNS:]
-        facts = notes.settled(decoded, pa.Table.from_pylist(lost, pa.schema(tables.COORDINATES)))
-        given = Given(list(self.views), 0).before(self.lsn)
+        facts = record_outcomes.settled(decoded, pa.Table.from_pylist(lost, pa.schema(row_types.COORDINATES)))
+        given = SideInputs(list(self.views), 0).before(self.lsn)
         made = compute({**facts, **given}, list(self.views)).partials
         rows = [
             {"view": column, "lsn": row.pop("lsn"), "span": 1, column: row}
@@ -105,22 +109,27 @@ class Platform:
         ]
         place = ("topic", "partition", "offset")
         rows += [
-            {"view": tables.DUPLICATE_ROW, "lsn": self.lsn, "span": 1, "control": {name: one[name] for name in place}}
+            {
+                "view": row_types.DUPLICATE_ROW,
+                "lsn": self.lsn,
+                "span": 1,
+                "control": {name: one[name] for name in place},
+            }
             for one in lost
         ]
         columns = [view.column for view in self.views]
         control = {"views": columns, "records": records.num_rows, "started_at": START, "finished_at": START}
-        rows.append({"view": tables.BATCH_ROW, "lsn": self.lsn, "span": 1, "control": control})
+        rows.append({"view": row_types.BATCH_ROW, "lsn": self.lsn, "span": 1, "control": control})
         _append(tables.SPEED_PARTIALS, pa.Table.from_pylist(rows, schema=self._partials_schema()))
 
     def _partials_schema(self) -> pa.Schema:
-        fixed = [("view", pa.string()), ("lsn", pa.int64()), ("span", pa.int64()), ("control", tables.CONTROL)]
+        fixed = [("view", pa.string()), ("lsn", pa.int64()), ("span", pa.int64()), ("control", row_types.CONTROL)]
         return pa.schema([*fixed, *((view.column, pa.struct(list(view.partial_schema))) for view in self.views)])
 
     def build(self, horizon: dt.datetime | None = None) -> dict[str, Source]:
         """Facts and views at the newest lsn, and the sources that publish them."""
-        con = rebuild.connect()
-        rebuild.facts(con, rebuild.records(warehouse.dataset(tables.MASTER_LOG), self.lsn))
+        con = recompute.connect()
+        recompute.facts(con, recompute.records(duckdb_reader.dataset(tables.MASTER_LOG), self.lsn))
         for contract in self.contracts:
             rows = con.sql(f"SELECT *, CAST(occurred_at AS DATE) AS day FROM facts_{contract.event_type}")
             _overwrite(tables.facts(contract.event_type), rows.to_arrow_table())
@@ -130,9 +139,9 @@ class Platform:
 
     def _built(self, con: Any, view: View, horizon: dt.datetime | None) -> Source:
         if isinstance(view, AggregateView):
-            rows = con.sql(f"FROM {rebuild.partials(con, view)}").to_arrow_table()
+            rows = con.sql(f"FROM {recompute.partials(con, view)}").to_arrow_table()
             return Source(_overwrite(tables.batch(view.id), rows), None, self.lsn, None)
-        rows, results = (con.sql(one).to_arrow_table() for one in rebuild.stored(view))
+        rows, results = (con.sql(one).to_arrow_table() for one in recompute.stored(view))
         if horizon is not None:
             rows = rows.filter(pc.greater_equal(rows["stretch_end"], int(horizon.timestamp() * 1_000_000)))
         versions = _overwrite(tables.batch_rows(view.id), rows), _overwrite(tables.batch_results(view.id), results)
@@ -146,12 +155,12 @@ def _append(table: str, rows: pa.Table) -> None:
 def _overwrite(table: str, rows: pa.Table) -> int:
     path = Path(tables.path(table))
     write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite")
-    return warehouse.version(table)
+    return duckdb_reader.version(table)
 
 
 def change(table: str, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> int:
     """Rewrite a table with its rows edited, as nobody should; returns the new version."""
-    found = warehouse.dataset(table).to_table()
+    found = duckdb_reader.dataset(table).to_table()
     return _overwrite(table, pa.Table.from_pylist(edit(found.to_pylist()), schema=found.schema))
 
 

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs import tables
 from spark_jobs.ledger import store as ledger
-from spark_jobs.quality import accounts, verify
-from spark_jobs.quality.findings import Finding, State, looked
+from spark_jobs.quality.verification import completeness, verify
+from spark_jobs.quality.verification.findings import Finding, State, looked
+from spark_jobs.sample import producer_ledger
 from spark_jobs.settings import settings
+from spark_jobs.storage import tables
 from tests.unit.small_platform import START, Platform, event, market
 
 VIEWS = [
@@ -56,10 +57,10 @@ def platform(template: tuple[Path, Platform], platform_home: Path) -> Platform:
 
 
 def _write_ledger() -> None:
-    from spark_jobs import warehouse
+    from spark_jobs.storage import duckdb_reader
 
-    log = warehouse.dataset(tables.MASTER_LOG).to_table()
-    sent = log.filter(pa.compute.equal(log["kind"], "record")).select(tables.PRODUCER_LEDGER.names[:6])
+    log = duckdb_reader.dataset(tables.MASTER_LOG).to_table()
+    sent = log.filter(pa.compute.equal(log["kind"], "record")).select(producer_ledger.PRODUCER_LEDGER.names[:6])
     folder = settings().producer_ledger / "run"
     folder.mkdir(parents=True)
     sent = sent.append_column("outcome", pa.nulls(len(sent), pa.string()))
@@ -69,7 +70,7 @@ def _write_ledger() -> None:
 def findings(platform: Platform) -> list[Finding]:
     """Every check but those of Kafka and of served answers."""
     scene = verify.Scene(ledger.open(), platform.views)
-    return [looked(*one) for one in verify.checks(scene) if one[1] != accounts.OFFSETS]
+    return [looked(*one) for one in verify.checks(scene) if one[1] != completeness.OFFSETS]
 
 
 def broken(platform: Platform) -> dict[str, tuple[str, ...]]:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spark_jobs import tables
-from spark_jobs.quality.agreement import ACCEPTED, LATE, UNEXPLAINED, Agreement, accepted, agree
-from spark_jobs.quality.evidence import CORRECTED, DUPLICATE, NOT_COVERED
-from spark_jobs.serving.render import Source
+from spark_jobs.contracts import row_types
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
+from spark_jobs.storage import tables
 from tests.unit.small_platform import START, Platform, change, event, market
 
 VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "trades", "word_count", "late_and_rejected"]
@@ -100,7 +101,7 @@ def test_a_view_that_was_set_aside_is_explained_where_it_lacks_partials(platform
     def set_aside(rows: list[Row]) -> list[Row]:
         kept = [row for row in rows if (row["view"], row["lsn"]) != ("word_count_v1", 2)]
         for row in kept:
-            if row["view"] == tables.BATCH_ROW and row["lsn"] == 2:
+            if row["view"] == row_types.BATCH_ROW and row["lsn"] == 2:
                 row["control"]["views"].remove("word_count_v1")
         return kept
 

@@ -7,15 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_jobs import registry, testing
-from spark_jobs.feed.block import Block
-from spark_jobs.partials import compute
-from spark_jobs.sequences import given_key
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine.partials import compute
+from spark_jobs.engine.sequences import side_input_key
+from spark_jobs.registry.views import RegistryError, load_views, project_views, settings
+from spark_jobs.sample.block import Block
 from spark_jobs.speed import alerts
 from spark_jobs.speed.alerts import encoded, events
-from spark_jobs.view import SequenceView
+from spark_jobs.testing import cases
 
-VIEW = registry.views()["payments_scored"]
+VIEW = project_views()["payments_scored"]
 ALERT = VIEW.declaration.alert if isinstance(VIEW, SequenceView) else None
 MODEL: dict[str, Any] = {"model_version": 3, "intercept": -1.0, "occurred_at": "2026-01-05T12:00:00.000Z"}
 
@@ -27,9 +28,9 @@ def payment(name: str, amount: int) -> dict[str, Any]:
 
 def rows(*batches: list[dict[str, Any]]) -> pa.Table:
     """The view's partials, as they lie in speed.partials."""
-    facts = testing.facts([[{"payments_model_promoted": MODEL}], *batches])
+    facts = cases.facts([[{"payments_model_promoted": MODEL}], *batches])
     model = facts.pop("payments_model_promoted")
-    return compute({**facts, given_key("payments_model_promoted"): model}, [VIEW]).partials[VIEW.column]
+    return compute({**facts, side_input_key("payments_model_promoted"): model}, [VIEW]).partials[VIEW.column]
 
 
 def told(found: pa.Table) -> list[dict[str, Any]]:
@@ -53,9 +54,9 @@ def test_a_row_is_told_in_the_same_bytes_and_another_one_by_another_id():
 
 
 def test_a_row_without_a_model_is_no_alert():
-    facts = testing.facts([[payment("a", 100_000)]])
-    nothing = testing.facts([[{"payments_model_promoted": MODEL}]])["payments_model_promoted"].slice(0, 0)
-    found = compute({**facts, given_key("payments_model_promoted"): nothing}, [VIEW]).partials[VIEW.column]
+    facts = cases.facts([[payment("a", 100_000)]])
+    nothing = cases.facts([[{"payments_model_promoted": MODEL}]])["payments_model_promoted"].slice(0, 0)
+    found = compute({**facts, side_input_key("payments_model_promoted"): nothing}, [VIEW]).partials[VIEW.column]
     assert found["score"].to_pylist() == [None] and told(found) == []
 
 
@@ -135,8 +136,8 @@ WRONG = {
 
 @pytest.mark.parametrize(("old", "new", "reason"), WRONG.values(), ids=WRONG)
 def test_an_alert_that_cannot_be_told_is_refused(tmp_path, old: str, new: str, reason: str):
-    text = (registry.settings().views_folder / "payments_scored.py").read_text()
+    text = (settings().views_folder / "payments_scored.py").read_text()
     assert old in text
     (tmp_path / "payments_scored.py").write_text(text.replace(old, new))
-    with pytest.raises(registry.RegistryError, match=reason):
-        registry.load(tmp_path)
+    with pytest.raises(RegistryError, match=reason):
+        load_views(tmp_path)

@@ -9,14 +9,16 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs import registry, tables
-from spark_jobs.batch.coverage import Computed, holes, landed, reach
-from spark_jobs.batch.coverage import covered as covered_above
-from spark_jobs.batch.scope import MOST_RANGES, ranges_of, scope
-from spark_jobs.batch.work import NEVER, Way, task
-from spark_jobs.ledger.models import Run
-from spark_jobs.serving.render import Source
+from spark_jobs.batch.build_tasks import UNBUILT, BuildMode, build_task
+from spark_jobs.contracts import row_types
+from spark_jobs.ledger.schema import Run
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
+from spark_jobs.storage import tables
+from spark_jobs.storage.coverage import Computed, holes, landed, reach
+from spark_jobs.storage.coverage import covered as covered_above
+from spark_jobs.storage.lsn_ranges import MOST_RANGES, ranges_of, scope
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
@@ -71,22 +73,22 @@ NEW = {"order_placed": {"2026-01-05": 7}}
 
 def test_each_view_gets_the_least_work_that_is_right() -> None:
     bucketed, merged, sequence, other = (
-        registry.views()[name] for name in ("orders_by_day", "orders_by_colour", "trades", "word_count")
+        project_views()[name] for name in ("orders_by_day", "orders_by_colour", "trades", "word_count")
     )
     assert bucketed.bucket and not merged.bucket
-    assert task(bucketed, run(), NEVER, NEW, {}).way is Way.FULL
-    assert task(bucketed, run("full"), BUILT, NEW, {}).way is Way.FULL
-    touched = task(bucketed, run(days=("2026-01-01",)), BUILT, NEW, {"order_placed": ["2026-01-02"]})
-    assert (touched.way, touched.days) == (Way.BUCKETS, ("2026-01-01", "2026-01-02", "2026-01-05"))
-    assert task(merged, run(), BUILT, NEW, {}).way is Way.MERGE
-    assert task(sequence, run(), BUILT, NEW, {}).way is Way.RESOLVE
-    assert task(other, run(days=("2026-01-01",)), BUILT, NEW, {}).way is Way.SAME
+    assert build_task(bucketed, run(), UNBUILT, NEW, {}).way is BuildMode.FULL
+    assert build_task(bucketed, run("full"), BUILT, NEW, {}).way is BuildMode.FULL
+    touched = build_task(bucketed, run(days=("2026-01-01",)), BUILT, NEW, {"order_placed": ["2026-01-02"]})
+    assert (touched.way, touched.days) == (BuildMode.BUCKETS, ("2026-01-01", "2026-01-02", "2026-01-05"))
+    assert build_task(merged, run(), BUILT, NEW, {}).way is BuildMode.MERGE
+    assert build_task(sequence, run(), BUILT, NEW, {}).way is BuildMode.RESOLVE
+    assert build_task(other, run(days=("2026-01-01",)), BUILT, NEW, {}).way is BuildMode.SAME
 
 
 def test_replaced_facts_rebuild_what_cannot_be_taken_out_again() -> None:
     changed = {"order_placed": ["2026-01-02"]}
     for name in ("orders_by_colour", "trades"):
-        assert task(registry.views()[name], run(), BUILT, {}, changed).way is Way.FULL
+        assert build_task(project_views()[name], run(), BUILT, {}, changed).way is BuildMode.FULL
 
 
 def test_coverage_is_read_from_the_control_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +99,7 @@ def test_coverage_is_read_from_the_control_rows_alone(tmp_path: Path, monkeypatc
         control = {"views": views, "finished_at": AT if views[0] == "a" else None, "ids": None}
         rows = [{"view": "__batch__", "lsn": lsn, "control": control}]
         rows.append({"view": "__ids__", "lsn": lsn, "control": {"views": None, "finished_at": None, "ids": b"\0" * 16}})
-        schema = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("control", tables.CONTROL)])
+        schema = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("control", row_types.CONTROL)])
         write_deltalake(tables.path(tables.SPEED_PARTIALS), pa.Table.from_pylist(rows, schema=schema), mode="append")
     found = covered_above(1)
     settings.cache_clear()

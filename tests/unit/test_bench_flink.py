@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.tables import PRODUCER_LEDGER
+from spark_jobs.sample.producer_ledger import PRODUCER_LEDGER
 from tests.bench import drain
 from tests.bench.flink import peer, sql
 from tests.bench.flink.checked import check

@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs import registry
 from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
-from spark_jobs.registry import Views
+from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving import catalogue
 from spark_jobs.settings import settings
 from tests.unit.small_platform import START, Platform, event
 
-VIEWS = registry.views()
+VIEWS = project_views()
 
 
 def test_the_committed_readme_has_the_table_of_these_views() -> None:
@@ -52,7 +51,7 @@ def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
     store.finish_publication(store.begin_publication("batch", sources, cut=1).id)
     platform.land([event("order_placed", START)])
     platform.views = Views((*platform.views.all, VIEWS["top_sellers"]))  # the speed layer does not know it yet
-    monkeypatch.setattr("spark_jobs.registry.views", lambda: platform.views)
+    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: platform.views)
     told = CliRunner().invoke(main, ["views", "--format", "json"])
     rows = {row["view"]: row for row in json.loads(told.stdout)}
     assert {name: row["covered"] for name, row in rows.items()} == {

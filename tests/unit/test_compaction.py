@@ -11,14 +11,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs import registry, tables, warehouse
-from spark_jobs.batch import coverage
-from spark_jobs.dedupe import Window
+from spark_jobs.contracts import row_types
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, hot, land, protocol
+from spark_jobs.speed import compaction, continuity, land, partials_table
 from spark_jobs.speed.compaction import MANY_COMMITS, MANY_LOG_FILES, fragmented
-from spark_jobs.speed.direct import DirectWriter
-from spark_jobs.speed.given import Given
+from spark_jobs.speed.in_process import InProcessWriter
+from spark_jobs.storage import coverage, duckdb_reader, tables
+from spark_jobs.storage.side_inputs import SideInputs
 from tests.unit.small_platform import Platform, market
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -30,18 +31,18 @@ class Speed:
     """The short way of the speed application over a small market, micro-batch by micro-batch."""
 
     def __init__(self) -> None:
-        self.views = [view for view in registry.views().all if view.column in VIEWS]
+        self.views = [view for view in project_views().all if view.column in VIEWS]
         self.market = Platform([])
         land.create()
-        hot.create(self.views)
-        self.writer, self.window, self.lsn = DirectWriter(Given([], 0)), Window(3600, 1000), 0
+        partials_table.create(self.views)
+        self.writer, self.window, self.lsn = InProcessWriter(SideInputs([], 0)), IdWindow(3600, 1000), 0
 
     def micro_batches(self, count: int) -> None:
         for _ in range(count):
             self.lsn += 1
             self.market.lsn = self.lsn
-            records = pa.Table.from_pylist([self.market.record(one) for one in market(self.lsn)], tables.RECORD)
-            taken = [protocol.Range(t, 0, 0, offset) for t, offset in self.market.offsets.items()]
+            records = pa.Table.from_pylist([self.market.record(one) for one in market(self.lsn)], row_types.RECORD)
+            taken = [continuity.Range(t, 0, 0, offset) for t, offset in self.market.offsets.items()]
             self.writer.land(records, self.lsn, land.control(1, taken, {}, NOW, records.num_rows))
             self.writer.write_new(records, self.lsn, self.views, self.window, NOW)
 
@@ -66,7 +67,7 @@ def rows(table: str) -> Counter[str]:
 
 
 def _all(table: str) -> list[dict[str, Any]]:
-    return warehouse.dataset(table).to_table().to_pylist()
+    return duckdb_reader.dataset(table).to_table().to_pylist()
 
 
 def spans() -> Counter[int]:
@@ -95,7 +96,7 @@ def test_a_file_has_the_columns_of_its_kind_in_the_order_of_the_key(speed: Speed
     compact()
     of_trades = [
         file
-        for file in warehouse.dataset(tables.SPEED_PARTIALS).get_fragments()
+        for file in duckdb_reader.dataset(tables.SPEED_PARTIALS).get_fragments()
         if "trades_v1" in file.physical_schema.names
     ]
     [file] = of_trades
@@ -131,7 +132,7 @@ def test_micro_batches_and_compaction_take_turns(speed: Speed, at: Callable[[int
     assert spans()[0] == 2
     at(SPAN + 1)
     compact(everything=True)
-    once = Counter(row["lsn"] for row in _all(tables.SPEED_PARTIALS) if row["view"] == tables.BATCH_ROW)
+    once = Counter(row["lsn"] for row in _all(tables.SPEED_PARTIALS) if row["view"] == row_types.BATCH_ROW)
     assert once == dict.fromkeys(range(1, MANY_COMMITS + 3), 1)
     assert 0 not in spans()
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import compatibility, contracts
-from spark_jobs.decode import decode
+from spark_jobs.contracts import compatibility
+from spark_jobs.contracts.loader import load_contracts, project_contracts
+from spark_jobs.contracts.model import Contract, ContractError
+from spark_jobs.engine.decode.assemble import decode
 from tests.contract_files import records, write
 
 TEXT = {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$"}
@@ -33,8 +35,8 @@ CHOICE = {"type": "string", "enum": ["a", "b"]}
 def test_a_narrower_rule_is_refused(tmp_path, before: dict[str, Any], after: dict[str, Any], what: str) -> None:
     write(tmp_path, fields={"x": before})
     write(tmp_path, version=2, fields={"x": after})
-    with pytest.raises(contracts.ContractError, match=rf"heart_beaten.v2.json: field x .*{what}.*, unlike in v1"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match=rf"heart_beaten.v2.json: field x .*{what}.*, unlike in v1"):
+        load_contracts(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -49,18 +51,17 @@ def test_a_narrower_rule_is_refused(tmp_path, before: dict[str, Any], after: dic
 def test_a_wider_rule_is_taken(tmp_path, before: dict[str, Any], after: dict[str, Any]) -> None:
     write(tmp_path, fields={"x": before})
     write(tmp_path, version=2, fields={"x": after})
-    assert contracts.load(tmp_path).of("heart_beaten").version == 2
+    assert load_contracts(tmp_path).of("heart_beaten").version == 2
 
 
 def test_a_field_stays_and_does_not_become_required(tmp_path) -> None:
     write(tmp_path)
     write(tmp_path, version=2, drop=["note"])
-    with pytest.raises(contracts.ContractError, match="field note is gone"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match="field note is gone"):
+        load_contracts(tmp_path)
     write(tmp_path, version=2, fields={"x": NUMBER}, required=["event_type", "occurred_at", "beats", "x"])
-    contracts.load.cache_clear()
-    with pytest.raises(contracts.ContractError, match="field x is required, unlike in v1"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match="field x is required, unlike in v1"):
+        load_contracts(tmp_path)
 
 
 def test_every_older_version_counts(tmp_path) -> None:
@@ -68,21 +69,21 @@ def test_every_older_version_counts(tmp_path) -> None:
     write(tmp_path, fields={"x": NUMBER})
     write(tmp_path, version=2, fields={"x": {"type": "integer"}})
     write(tmp_path, version=3, fields={"x": NUMBER})
-    with pytest.raises(contracts.ContractError, match=r"v3.json: field x has a greater minimum, unlike in v2"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match=r"v3.json: field x has a greater minimum, unlike in v2"):
+        load_contracts(tmp_path)
 
 
-OLD = [one for versions in contracts.load().versions.values() for one in versions if not one.noted]
+OLD = [one for versions in project_contracts().versions.values() for one in versions if not one.noted]
 
 
 @pytest.mark.parametrize("contract", OLD, ids=lambda one: f"{one.event_type}.v{one.version}")
 @pytest.mark.parametrize("stated", [True, False], ids=["stated", "not stated"])
-def test_the_newest_reader_reads_the_bytes_of_each_version(contract: contracts.Contract, stated: bool) -> None:
+def test_the_newest_reader_reads_the_bytes_of_each_version(contract: Contract, stated: bool) -> None:
     events = [json.dumps(example).encode() for example in contract.examples]
-    found = decode(records(contract.topic, events, contract.version if stated else None), contracts.load())
+    found = decode(records(contract.topic, events, contract.version if stated else None), project_contracts())
     assert found.rejects.num_rows == 0
     facts = found.facts[contract.event_type].to_pylist()
-    newest = contracts.load().of(contract.event_type)
+    newest = project_contracts().of(contract.event_type)
     assert len(facts) == len(events)
     for fact, example in zip(facts, contract.examples, strict=True):
         assert fact["schema_version"] == (contract.version if stated else newest.version)
@@ -94,7 +95,7 @@ def test_the_newest_reader_reads_the_bytes_of_each_version(contract: contracts.C
 
 def test_two_versions_lie_in_one_topic_beside_each_other() -> None:
     """v1 has no device; a record of v1 that names one keeps it out of the facts."""
-    known = contracts.load()
+    known = project_contracts()
     first, second = known.versions["page_viewed"]
     both = [*first.examples, {**second.examples[0], "device": "tablet"}]
     new = decode(records("page_viewed", both, 2), known).facts["page_viewed"]

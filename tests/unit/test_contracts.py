@@ -6,14 +6,17 @@ import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 
-from spark_jobs import contracts, tables
-from spark_jobs.decode import Reason, decode
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import load_contracts, project_contracts
+from spark_jobs.contracts.model import ENVELOPE, ContractError
+from spark_jobs.engine.decode.assemble import decode
+from spark_jobs.engine.decode.reasons import Reason
 from spark_jobs.settings import ROOT
 from tests.contract_files import SCHEMA, records, write
 
 
 def test_every_schema_file_of_the_project_is_a_contract():
-    known = contracts.load()
+    known = project_contracts()
     assert set(known.event_types) >= {"order_placed", "page_viewed", "flight_departed", "airline_changed"}
     assert [c.event_type for c in known] == list(known.event_types)
     assert all(known.by_topic(c.topic) == (c.event_type,) for c in known if not c.noted)
@@ -21,18 +24,18 @@ def test_every_schema_file_of_the_project_is_a_contract():
 
 
 def test_a_contract_says_its_fields_and_the_schema_of_its_facts():
-    flight = contracts.load().of("flight_departed")
+    flight = project_contracts().of("flight_departed")
     fields = {f.name: f for f in flight.fields}
-    assert flight.fact_schema.names == [*tables.FACT.names, *fields]
-    assert not fields.keys() & set(contracts.ENVELOPE)
-    assert (fields["scheduled_at"].arrow, fields["flight"].arrow) == (tables.INSTANT, pa.int64())
+    assert flight.fact_schema.names == [*row_types.FACT.names, *fields]
+    assert not fields.keys() & set(ENVELOPE)
+    assert (fields["scheduled_at"].arrow, fields["flight"].arrow) == (row_types.INSTANT, pa.int64())
     assert (fields["carrier"].required, fields["tailnum"].required) == (True, False)
 
 
-@pytest.mark.parametrize("contract", [one for one in contracts.load() if not one.noted], ids=lambda c: c.event_type)
+@pytest.mark.parametrize("contract", [one for one in project_contracts() if not one.noted], ids=lambda c: c.event_type)
 def test_its_good_examples_are_facts_and_each_bad_one_breaks_its_rule(contract):
     good, bad = contract.examples, contract.examples_bad
-    decoded = decode(records(contract.topic, [*good, *(value for value, _, _ in bad)]), contracts.load())
+    decoded = decode(records(contract.topic, [*good, *(value for value, _, _ in bad)]), project_contracts())
     assert decoded.facts[contract.event_type].num_rows == len(good)
     verdicts = zip(decoded.rejects["reason"].to_pylist(), decoded.rejects["field"].to_pylist(), strict=True)
     assert list(verdicts) == [(reason, field) for _, reason, field in bad]
@@ -42,7 +45,7 @@ def test_its_good_examples_are_facts_and_each_bad_one_breaks_its_rule(contract):
 def test_an_old_version_is_read_by_its_own_schema_into_the_newest_columns(tmp_path):
     write(tmp_path)
     write(tmp_path, version=2, fields={"mood": {"type": "string"}})
-    known = contracts.load(tmp_path)
+    known = load_contracts(tmp_path)
     assert [c.version for c in known.versions["heart_beaten"]] == [1, 2]
     old = {**SCHEMA["examples"][0], "note": "x"}
     new = {**SCHEMA["examples"][0], "mood": "calm", "beats": 60}
@@ -88,20 +91,19 @@ def test_an_old_version_is_read_by_its_own_schema_into_the_newest_columns(tmp_pa
 )
 def test_a_file_that_cannot_be_used_is_refused_with_its_name_and_the_reason(tmp_path, change, complaint):
     write(tmp_path, **change)
-    with pytest.raises(contracts.ContractError, match=complaint) as refused:
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match=complaint) as refused:
+        load_contracts(tmp_path)
     assert "heart_beaten.v1.json" in str(refused.value)
 
 
 def test_a_file_of_another_name_or_no_json_is_refused(tmp_path):
     (tmp_path / "HeartBeaten.json").write_text("{}")
-    with pytest.raises(contracts.ContractError, match=r"HeartBeaten.json: the name must be"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match=r"HeartBeaten.json: the name must be"):
+        load_contracts(tmp_path)
     (tmp_path / "HeartBeaten.json").rename(tmp_path / "heart_beaten.v1.json")
     (tmp_path / "heart_beaten.v1.json").write_text("{")
-    contracts.load.cache_clear()
-    with pytest.raises(contracts.ContractError, match=r"heart_beaten.v1.json: Expecting"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match=r"heart_beaten.v1.json: Expecting"):
+        load_contracts(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -115,18 +117,17 @@ def test_a_file_of_another_name_or_no_json_is_refused(tmp_path):
 def test_versions_that_do_not_follow_are_refused(tmp_path, later, complaint):
     write(tmp_path)
     write(tmp_path, **later)
-    with pytest.raises(contracts.ContractError, match=complaint):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match=complaint):
+        load_contracts(tmp_path)
 
 
 def test_an_empty_folder_and_a_shared_compacted_topic_are_refused(tmp_path):
-    with pytest.raises(contracts.ContractError, match="no <event_type>"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match="no <event_type>"):
+        load_contracts(tmp_path)
     for name in ("heart_beaten", "heart_stopped"):
         write(tmp_path, name=name, **{"x-tidemark": {"key": "beats", "owner": "o", "topic": "t", "compacted": True}})
-    contracts.load.cache_clear()
-    with pytest.raises(contracts.ContractError, match="compacted topic t carries more than one"):
-        contracts.load(tmp_path)
+    with pytest.raises(ContractError, match="compacted topic t carries more than one"):
+        load_contracts(tmp_path)
 
 
 def test_the_documentation_lists_every_reason():

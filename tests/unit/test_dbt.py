@@ -12,10 +12,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from spark_jobs import registry, testing
 from spark_jobs.cli import dbt as command
-from spark_jobs.serving import dbt_sources, pins
+from spark_jobs.publication import pins
+from spark_jobs.registry.views import load_views, project_views
+from spark_jobs.serving import dbt_sources
 from spark_jobs.settings import ROOT
+from spark_jobs.testing import cases
 
 MODELS = sorted((dbt_sources.PROJECT / "models").rglob("*.sql"))
 MARTS = [model for model in MODELS if "marts" in model.parts]
@@ -27,36 +29,36 @@ def tables(text: str) -> dict[str, dict[str, Any]]:
 
 
 def test_the_committed_sources_are_those_of_the_views() -> None:
-    assert dbt_sources.is_current(registry.views()), "run `tidemark dbt sources` and commit dbt/models/sources.yml"
+    assert dbt_sources.is_current(project_views()), "run `tidemark dbt sources` and commit dbt/models/sources.yml"
 
 
 def test_every_view_is_a_source_with_exactly_the_columns_that_it_serves() -> None:
-    found = tables(dbt_sources.render(registry.views()))
-    assert set(found) == set(registry.views().served)
-    for case in testing.cases(ROOT / "tests/views"):
+    found = tables(dbt_sources.render(project_views()))
+    assert set(found) == set(project_views().served)
+    for case in cases.cases(ROOT / "tests/views"):
         names = [column["name"] for column in found[case.view]["columns"]]
         assert all(list(row) == names for row in case.expected), case.view
 
 
 def test_the_sources_read_the_pin_and_nothing_else() -> None:
-    (source,) = yaml.safe_load(dbt_sources.render(registry.views()))["sources"]
+    (source,) = yaml.safe_load(dbt_sources.render(project_views()))["sources"]
     assert source["schema"] == "{{ env_var('TIDEMARK_PIN') }}"
 
 
 def test_a_new_view_is_a_source_without_another_edit(tmp_path: Path) -> None:
     (tmp_path / "orders_by_store.py").write_text(
-        "from spark_jobs.measures import Count\nfrom spark_jobs.view import Aggregate\n"
+        "from spark_jobs.definitions.api import Aggregate, Count\n"
         "view = Aggregate(of='order_placed', by={'store_id': 'store_id'}, measures={'orders': Count()},\n"
         "    owner='commerce', description='Orders per store: all of them.')\n"
     )
-    table = tables(dbt_sources.render(registry.load(tmp_path)))["orders_by_store"]
+    table = tables(dbt_sources.render(load_views(tmp_path)))["orders_by_store"]
     assert table["description"] == "Orders per store: all of them."
     assert [column["name"] for column in table["columns"]] == ["store_id", "orders"]
 
 
 def test_writing_changes_the_file_only_when_it_is_out_of_date(tmp_path: Path) -> None:
     file = tmp_path / "sources.yml"
-    assert [dbt_sources.write(registry.views(), file) for _ in range(2)] == [True, False]
+    assert [dbt_sources.write(project_views(), file) for _ in range(2)] == [True, False]
 
 
 def test_check_says_how_to_bring_the_sources_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +67,7 @@ def test_check_says_how_to_bring_the_sources_up_to_date(tmp_path: Path, monkeypa
     monkeypatch.setattr(dbt_sources, "is_current", lambda views: stale.read_text() == dbt_sources.render(views))
     refused = CliRunner().invoke(command.dbt, ["sources", "--check"])
     assert refused.exit_code == 1 and "tidemark dbt sources" in refused.output
-    stale.write_text(dbt_sources.render(registry.views()))
+    stale.write_text(dbt_sources.render(project_views()))
     assert CliRunner().invoke(command.dbt, ["sources", "--check"]).exit_code == 0
 
 
@@ -140,7 +142,7 @@ def test_every_mart_has_its_twin_with_description_tests_and_a_unit_test() -> Non
 def test_only_staging_reads_sources_and_only_those_that_exist() -> None:
     read = {model: re.findall(r"source\('serving', '(\w+)'\)", model.read_text()) for model in MODELS}
     assert all(not names for model, names in read.items() if model in MARTS)
-    assert {name for names in read.values() for name in names} <= set(registry.views().served)
+    assert {name for names in read.values() for name in names} <= set(project_views().served)
 
 
 def test_marts_are_delta_tables() -> None:

@@ -10,12 +10,13 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from spark_jobs import contracts, tables
-from spark_jobs.decode import decode, layouts
-from spark_jobs.decode.assemble import by_row
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import load_contracts, project_contracts
+from spark_jobs.engine.decode.assemble import by_row, decode
+from spark_jobs.engine.decode.bulk import layouts
 from tests.contract_files import RECORDED_AT, SCHEMA, records, write
 
-KNOWN = contracts.load()
+KNOWN = project_contracts()
 PAGE, AIRLINE = KNOWN.of("page_viewed"), KNOWN.of("airline_changed")
 BUS = KNOWN.of("bus_position_reported").examples[0]
 
@@ -46,7 +47,7 @@ def test_an_identity_is_of_type_and_id_and_without_id_of_the_place(way, tmp_path
     ids = [some, some, some.upper(), some.replace("-", "_"), "", "é" * 18, "7", None, None, str(uuid.UUID(int=0))]
     events = [{**SCHEMA["examples"][0], "event_id": one} for one in ids]
     sent = [{name: value for name, value in event.items() if value is not None} for event in events]
-    facts = way(records("heart_beaten", sent), contracts.load(tmp_path)).facts["heart_beaten"].sort_by("offset")
+    facts = way(records("heart_beaten", sent), load_contracts(tmp_path)).facts["heart_beaten"].sort_by("offset")
     found = facts["identity"].to_pylist()
     assert found == [identity_of(one, offset) for offset, one in enumerate(ids)]
     assert len(set(found)) == len(ids) - 1
@@ -77,7 +78,7 @@ def test_a_value_may_say_deleted_itself(way):
 
 
 def test_a_kafka_timestamp_beyond_all_calendars_stops_nothing(way):
-    far = pa.array([2**60, 2**60, 2**60], pa.int64()).cast(tables.INSTANT)
+    far = pa.array([2**60, 2**60, 2**60], pa.int64()).cast(row_types.INSTANT)
     sent = pa.concat_tables([records("airline_changed", [AIRLINE.examples[0], None]), records("page_viewed", [b"{"])])
     keyed = sent.set_column(4, "timestamp", far).set_column(5, "key", pa.array([b"UA"] * 3, pa.binary()))
     decoded = way(keyed, KNOWN)
@@ -96,7 +97,7 @@ def test_numbers_arrive_as_they_were_written(way):
 
 def test_a_schema_without_bounds_still_refuses_what_does_not_fit(way, tmp_path):
     write(tmp_path, fields={"beats": {"type": "integer"}, "load": {"type": "number"}})
-    known = contracts.load(tmp_path)
+    known = load_contracts(tmp_path)
     texts = {"beats": [str(2**63 - 1), str(-(2**63)), str(2**63), str(-(2**63) - 1), "1e400", "9223372036854775807.0"]}
     texts["load"] = ["1e308", "1e309", str(10**400)]
     good = json.dumps({**SCHEMA["examples"][0], "load": 0.5})
@@ -114,7 +115,7 @@ def test_lengths_are_of_characters_and_not_of_bytes_or_escapes(way, tmp_path):
     good = json.dumps({**SCHEMA["examples"][0], "note": "?"})
     sent = [good.replace("?", text.replace("\\\\", "\\")).encode() for text in texts]
     for some in (sent, [value for value in sent if value.isascii() and b"\\" not in value]):
-        decoded = way(records("heart_beaten", some), contracts.load(tmp_path))
+        decoded = way(records("heart_beaten", some), load_contracts(tmp_path))
         kept = {some[offset] for offset in decoded.facts["heart_beaten"]["offset"].to_pylist()}
         assert kept == {value for value in some if 2 <= len(json.loads(value)["note"]) <= 3}
         assert set(decoded.rejects["reason"].to_pylist()) == {"bad_length"}
@@ -123,7 +124,7 @@ def test_lengths_are_of_characters_and_not_of_bytes_or_escapes(way, tmp_path):
 def test_a_topic_may_carry_several_event_types(way, tmp_path):
     for name in ("heart_beaten", "heart_stopped"):
         write(tmp_path, name=name, **{"x-tidemark": {"key": "beats", "owner": "o", "topic": "hearts"}})
-    known = contracts.load(tmp_path)
+    known = load_contracts(tmp_path)
     events = [{**SCHEMA["examples"][0], "event_type": name} for name in ("heart_beaten", "heart_stopped") * 20]
     decoded = way(records("hearts", events), known)
     assert {name: facts.num_rows for name, facts in decoded.facts.items()} == {"heart_beaten": 20, "heart_stopped": 20}
@@ -136,7 +137,7 @@ def test_slices_chunks_and_nothing_at_all_are_fine_inputs(way):
     assert sorted(decoded.facts["page_viewed"]["offset"].to_pylist()) == [2, 3, 5, 6, 8, 9, 11, 12, 14]
     assert decoded.rejects["offset"].to_pylist() == [1, 4, 7, 10, 13]
     empty = way(sent.slice(0, 0), KNOWN)
-    assert (empty.facts, empty.rejects.num_rows, empty.rejects.schema) == ({}, 0, tables.REJECT)
+    assert (empty.facts, empty.rejects.num_rows, empty.rejects.schema) == ({}, 0, row_types.REJECT)
 
 
 def test_many_ways_of_writing_in_one_batch_are_all_read(monkeypatch):

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from spark_jobs import tables
-from spark_jobs.contracts import load
-from spark_jobs.decode import Reason, decode, layouts
-from spark_jobs.decode.assemble import by_row
-from spark_jobs.decode.reasons import SHOWN
-from spark_jobs.notes import countable
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine.decode.assemble import by_row, decode
+from spark_jobs.engine.decode.bulk import layouts
+from spark_jobs.engine.decode.reasons import SHOWN, Reason
+from spark_jobs.engine.record_outcomes import countable
 from tests.corpus.read import FACT, Case, cases
 
 CASES = list(cases())
@@ -22,7 +22,7 @@ def records(some: list[Case]) -> pa.Table:
         | {"timestamp": datetime(2025, 3, 1, tzinfo=UTC), "headers": case.headers}
         for n, case in enumerate(some)
     ]
-    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+    return pa.Table.from_pylist(rows, schema=row_types.RECORD)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -30,7 +30,7 @@ def records(some: list[Case]) -> pa.Table:
 def test_it_ends_where_the_corpus_says(case, way, monkeypatch):
     monkeypatch.setattr(layouts, "FEWEST", 1)
     sent = records([case])
-    decoded = way(sent, load())
+    decoded = way(sent, project_contracts())
     if case.ends == FACT:
         assert decoded.rejects.select(["reason", "field", "detail"]).to_pylist() == []
         assert [facts.num_rows for facts in countable(decoded.facts).values()] == [1]
@@ -38,14 +38,14 @@ def test_it_ends_where_the_corpus_says(case, way, monkeypatch):
     assert not countable(decoded.facts)
     (reject,) = decoded.rejects.to_pylist()
     assert (reject["reason"], reject["field"]) == (case.ends, case.field)
-    assert decoded.rejects.select(tables.RECORD.names).equals(sent), "no byte is lost"
+    assert decoded.rejects.select(row_types.RECORD.names).equals(sent), "no byte is lost"
     assert reject["detail"].isascii() and reject["detail"].isprintable()
     assert len(reject["detail"]) <= 2 * SHOWN
 
 
 def test_all_of_the_corpus_at_once_ends_as_each_record_alone(monkeypatch):
     monkeypatch.setattr(layouts, "FEWEST", 1)
-    rejects = decode(records(CASES), load()).rejects
+    rejects = decode(records(CASES), project_contracts()).rejects
     found = dict(zip(rejects["offset"].to_pylist(), rejects["reason"].to_pylist(), strict=True))
     assert [found.get(n, FACT) for n in range(len(CASES))] == [case.ends for case in CASES]
 

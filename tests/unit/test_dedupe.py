@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs import dedupe
-from spark_jobs.tables import FACT
+from spark_jobs.contracts.row_types import FACT
+from spark_jobs.engine import dedupe, id_window
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 # Few values, and the same first word for several of them: both words must decide.
@@ -49,7 +49,7 @@ def test_without_drops_the_listed_coordinates_and_nothing_else(rows, verdicts, w
 
 @given(st.lists(st.lists(IDS, max_size=6), max_size=12), st.lists(IDS))
 def test_the_window_knows_what_was_added_and_nothing_else(batches, asked):
-    window = dedupe.Window(seconds=3600, max_ids=10_000)
+    window = id_window.IdWindow(seconds=3600, max_ids=10_000)
     for lsn, ids in enumerate(batches):
         window.add(lsn, b"".join(ids), START)
     seen = {i for ids in batches for i in ids}
@@ -57,19 +57,19 @@ def test_the_window_knows_what_was_added_and_nothing_else(batches, asked):
 
 
 def test_the_window_keeps_at_least_what_it_promises_and_not_much_more():
-    window = dedupe.Window(seconds=100, max_ids=1000)
+    window = id_window.IdWindow(seconds=100, max_ids=1000)
     ids = [n.to_bytes(8, "big") * 2 for n in range(20_000)]
     for lsn in range(2000):
         window.add(lsn, b"".join(ids[lsn * 10 : lsn * 10 + 10]), START + timedelta(milliseconds=lsn))
     assert window.known(b"".join(ids[-1000:])).all()
-    assert len(window) <= 1000 + 1000 // dedupe.RUNS
+    assert len(window) <= 1000 + 1000 // id_window.RUNS
     window.add(3000, ids[0], START + timedelta(seconds=200))
     assert not window.known(b"".join(ids[1:])).any()
     assert window.known(ids[0]).all()
 
 
 def test_the_window_refuses_a_batch_out_of_log_order():
-    window = dedupe.Window(seconds=100, max_ids=1000)
+    window = id_window.IdWindow(seconds=100, max_ids=1000)
     window.add(7, bytes(16), START)
     with pytest.raises(ValueError, match="lsn 7 after 7"):
         window.add(7, bytes(16), START)

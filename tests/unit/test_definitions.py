@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import contracts, definitions, registry
-from spark_jobs.binding import bind_aggregate
-from spark_jobs.definitions import DefinitionChanged
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.binder import bind_aggregate
+from spark_jobs.definitions.measures.sums import Count, Sum
+from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.ledger import store as ledger
-from spark_jobs.measures import Count, Sum
-from spark_jobs.view import Aggregate
+from spark_jobs.ledger import view_lock
+from spark_jobs.ledger.view_lock import DefinitionChanged
+from spark_jobs.registry.views import Views, event_types_of, project_views
 
 DECLARED = Aggregate(
     of="order_placed",
@@ -22,10 +24,10 @@ DECLARED = Aggregate(
 )
 
 
-def views(**changed: Any) -> registry.Views:
+def views(**changed: Any) -> Views:
     declared = replace(DECLARED, **changed)
     name = "orders"
-    return registry.Views((bind_aggregate(name, "orders.py", declared, registry.shapes_of(contracts.load())),))
+    return Views((bind_aggregate(name, "orders.py", declared, event_types_of(project_contracts())),))
 
 
 @pytest.mark.parametrize(
@@ -42,34 +44,34 @@ def test_what_decides_the_numbers_is_refused_with_the_difference(
     platform_home: Path, changed: dict[str, Any], lines: list[str]
 ) -> None:
     store = ledger.open()
-    definitions.check(store, views())
+    view_lock.check(store, views())
     with pytest.raises(DefinitionChanged) as refused:
-        definitions.check(store, views(**changed))
+        view_lock.check(store, views(**changed))
     first, *difference = str(refused.value).splitlines()
     assert first.startswith("orders has changed, but is still version 1") and "orders_v2.py with version=2" in first
     assert [line for line in difference if line[0] in "+-" and line[:3] not in ("+++", "---")] == lines
-    definitions.check(store, views())  # nothing was written down
+    view_lock.check(store, views())  # nothing was written down
 
 
 def test_words_for_people_and_a_new_version_may_come(platform_home: Path) -> None:
     store = ledger.open()
-    definitions.check(store, views())
-    definitions.check(store, views(description="how many orders a store has", owner="others"))
-    definitions.check(store, views(version=2, where="quantity > 1"))
+    view_lock.check(store, views())
+    view_lock.check(store, views(description="how many orders a store has", owner="others"))
+    view_lock.check(store, views(version=2, where="quantity > 1"))
     assert store.definitions().keys() == {"orders", "orders_v2"}
 
 
 def test_the_same_sequence_on_other_lines_is_the_same(platform_home: Path) -> None:
-    sessions = registry.views()["sessions"]
+    sessions = project_views()["sessions"]
     resolve = (sessions.declaration.resolve or "").replace("    ", "  ")
     moved = replace(sessions, declaration=replace(sessions.declaration, resolve=resolve))
     assert resolve != sessions.declaration.resolve
-    assert definitions.text_of(moved) == definitions.text_of(sessions)
+    assert view_lock.text_of(moved) == view_lock.text_of(sessions)
 
 
 def test_the_batch_layer_plans_nothing_for_a_changed_view(platform_home: Path) -> None:
     store = ledger.open()
     store.define({"sessions": "view: Aggregate\n"})
     with pytest.raises(DefinitionChanged, match="sessions has changed"):
-        definitions.check(store, registry.views())
+        view_lock.check(store, project_views())
     assert store.definitions() == {"sessions": "view: Aggregate\n"}

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.registry import Views
+from spark_jobs.registry.views import Views
 from spark_jobs.serving.explain import ExplainError, Explanation, explain
-from spark_jobs.serving.explained import lines
-from spark_jobs.serving.render import Source
+from spark_jobs.serving.explain_report import lines
 from tests.unit.small_platform import START, Platform, event
 
 VIEWS = [
@@ -170,7 +170,7 @@ def test_the_command_prints_every_part_and_json(platform: Platform, monkeypatch:
     def views() -> Views:
         return platform.views
 
-    monkeypatch.setattr("spark_jobs.registry.views", views)
+    monkeypatch.setattr("spark_jobs.registry.views.project_views", views)
     asked = ["explain", "orders_by_hour", "store_id=3", "--limit", "2"]
     shown = CliRunner().invoke(main, asked)
     assert shown.exit_code == 0, shown.output

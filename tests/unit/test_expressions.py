@@ -7,9 +7,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from spark_jobs.expressions import KINDS, Kind, arrow_of, columns_of, kind_of, parse
+from spark_jobs.contracts.row_types import FACT
+from spark_jobs.expressions.arrow_types import arrow_of, columns_of, kind_of
+from spark_jobs.expressions.expression import parse
+from spark_jobs.expressions.kinds import KINDS, Kind
 from spark_jobs.settings import ROOT
-from spark_jobs.tables import FACT
 
 COLUMNS: dict[str, Kind] = {
     "quantity": "BIGINT",

@@ -14,9 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_jobs import contracts, decode, tables
-from spark_jobs.feed import clicks, draw, generate, market, pace, payments, web
-from spark_jobs.feed.block import Block, facts
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine.decode import assemble, reasons
+from spark_jobs.sample import generate, pace
+from spark_jobs.sample.block import Block, facts
+from spark_jobs.sample.sources import clicks, draw, market, payments, web
 
 START = 1_740_830_400_000  # 2025-03-01T12:00:00Z
 PLAIN = generate.Plan(seed=42, start_ms=START, rate=1000)
@@ -24,7 +27,7 @@ ROUGH = replace(PLAIN, late_share=0.05, duplicate_share=0.04, out_of_order_share
 
 
 def events(plan: generate.Plan, count: int) -> list[Block]:
-    return list(generate.blocks(plan, contracts.load(), count))
+    return list(generate.blocks(plan, project_contracts(), count))
 
 
 def digest(blocks: list[Block]) -> str:
@@ -40,18 +43,18 @@ def records(block: Block) -> pa.Table:
         "topic": pa.repeat(block.topic, count),
         "partition": pa.repeat(pa.scalar(0, pa.int32()), count),
         "offset": pa.array(np.arange(count)),
-        "timestamp": pa.repeat(pa.scalar(START * 1000, tables.INSTANT), count),
+        "timestamp": pa.repeat(pa.scalar(START * 1000, row_types.INSTANT), count),
         "key": pa.array(block.keys, pa.binary()),
         "value": pa.array(block.values, pa.binary()),
-        "headers": pa.nulls(count, tables.HEADERS),
+        "headers": pa.nulls(count, row_types.HEADERS),
     }
-    return pa.table(columns, schema=tables.RECORD)
+    return pa.table(columns, schema=row_types.RECORD)
 
 
 def good(blocks: list[Block]) -> list[dict]:
     """Each fact's event, with `due` and `topic`; without those that remove their key by a null value."""
     return [
-        contracts.load().of(block.topic).flat(json.loads(value)) | {"due": due, "topic": block.topic}
+        project_contracts().of(block.topic).flat(json.loads(value)) | {"due": due, "topic": block.topic}
         for block in blocks
         for value, outcome, due in zip(block.values, block.outcomes, block.due, strict=True)
         if outcome == "fact" and value is not None
@@ -90,7 +93,7 @@ def test_exactly_so_many_records_as_were_asked_for(count):
 
 
 def test_records_fall_due_at_the_rate_and_in_order():
-    blocks = list(islice(generate.blocks(PLAIN, contracts.load()), 40))
+    blocks = list(islice(generate.blocks(PLAIN, project_contracts()), 40))
     due = sorted(t for b in blocks for t in b.due)
     assert all(list(b.due) == sorted(b.due) for b in blocks)
     assert [b.due[0] for b in blocks] == sorted(b.due[0] for b in blocks)
@@ -102,13 +105,13 @@ def test_records_fall_due_at_the_rate_and_in_order():
 def test_each_record_becomes_what_its_outcome_says_for_the_reason_that_it_gives():
     seen: Counter[str] = Counter()
     for block in events(replace(ROUGH, malformed_share=0.5), 2_500):
-        decoded = decode.decode(records(block), contracts.load())
+        decoded = assemble.decode(records(block), project_contracts())
         rejected = dict(zip(*(decoded.rejects[c].to_pylist() for c in ("offset", "reason")), strict=True))
         expected = {i: r for i, r in enumerate(block.reasons) if block.outcomes[i] == "rejected"}
         assert rejected == expected
         seen.update(rejected.values())
     never = {"unknown_topic", "bad_key", "unknown_version", "number_too_large", "wrong_topic"}
-    assert set(seen) == set(decode.Reason) - never
+    assert set(seen) == set(reasons.Reason) - never
 
 
 def test_a_duplicate_repeats_key_and_bytes_of_an_earlier_record_near_or_far():
@@ -126,7 +129,7 @@ def test_a_duplicate_repeats_key_and_bytes_of_an_earlier_record_near_or_far():
 
 
 def test_a_record_without_key_goes_to_no_compacted_topic():
-    known = contracts.load()
+    known = project_contracts()
     blocks = events(replace(ROUGH, malformed_share=0.5), 40_000)
     without = {b.topic for b in blocks if None in b.keys}
     assert without and not without & {contract.topic for contract in known if contract.compacted}
@@ -204,7 +207,7 @@ def test_a_stop_ends_a_stream_that_never_ends():
         if len(sent) == 3:
             stop.set()
 
-    pace.fast(generate.blocks(PLAIN, contracts.load()), send, stop)
+    pace.fast(generate.blocks(PLAIN, project_contracts()), send, stop)
     assert len(sent) == 3
 
 

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs import contracts, registry, tables
-from spark_jobs.quality import suites
-from spark_jobs.quality.checkpoint import Checkpoint
-from spark_jobs.quality.relations import Stored, as_frame
-from spark_jobs.quality.suites import Suite
-from spark_jobs.view import AggregateView, SequenceView
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.quality.expectations import suites
+from spark_jobs.quality.expectations.checkpoint import Checkpoint
+from spark_jobs.quality.expectations.relations import Stored, as_frame
+from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.registry.views import project_views
+from spark_jobs.storage import tables
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 Rows = list[dict[str, Any]]
@@ -26,11 +28,11 @@ def failures(suite: Suite, rows: Rows) -> list[str]:
 
 
 def orders() -> Suite:
-    return suites.of_facts(contracts.load().of("order_placed"), 7, NOW)
+    return suites.of_facts(project_contracts().of("order_placed"), 7, NOW)
 
 
 def order(number: int) -> dict[str, Any]:
-    example = contracts.load().of("order_placed").examples[0]
+    example = project_contracts().of("order_placed").examples[0]
     envelope = {"lsn": 1, "topic": "order_placed", "partition": 0, "offset": number, "timestamp": NOW, "deleted": False}
     return {**example, **envelope, "event_type": "order_placed", "occurred_at": NOW, "schema_version": 1} | {
         "identity": f"{number:032X}"
@@ -57,14 +59,14 @@ def test_a_bad_fact_is_found(said: str, platform_home: Path) -> None:
 
 
 def aggregate_rows() -> tuple[Suite, Rows]:
-    view = registry.views()["orders_by_day"]
+    view = project_views()["orders_by_day"]
     assert isinstance(view, AggregateView)
-    suite = suites.of_aggregate(view, suites.required_of(contracts.load(), view.shapes), must_have_rows=True)
+    suite = suites.of_aggregate(view, suites.required_of(project_contracts(), view.shapes), must_have_rows=True)
     return suite, [dict.fromkeys(suite.columns, 1) | {"store_id": store} for store in (1, 2**53, 2**53 + 1)]
 
 
 def sequence_rows() -> tuple[Suite, Rows]:
-    view = registry.views()["sessions"]
+    view = project_views()["sessions"]
     assert isinstance(view, SequenceView)
     kind = view.rows[0].kind
     rows = [{"key": 7, "ts": at, "kind": kind, "tie": f"{at}", "stretch_end": 5} for at in (1, 2)]

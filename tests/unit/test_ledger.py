@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import URL, create_engine, make_url, update
 
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.models import Base, Build, Meta, Run
+from spark_jobs.ledger.schema import Base, Build, Meta, Run
 from spark_jobs.ledger.store import LedgerError, RunActive, Store
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import tables, warehouse
-from spark_jobs.quality import rebuild
-from spark_jobs.quality.compare import compare, first, shape_of
-from spark_jobs.serving.merged import Merged
-from spark_jobs.serving.render import Source
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality import recompute
+from spark_jobs.serving.compare import compare, first, shape_of
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.storage import duckdb_reader, tables
 from tests.unit.small_platform import Platform, market
 
 VIEWS = ["orders_by_hour", "orders_by_colour", "orders_by_day", "sessions", "trades", "word_count", "bus_latest"]
@@ -25,11 +25,11 @@ def test_the_merged_answer_is_the_recomputed_one(platform_home: Path, cut_at: in
         platform.land(market(number))
     if cut_at == 6:
         sources = platform.build()
-    merged = Merged(platform.views, sources, platform.lsn)
-    again = rebuild.connect()
-    rebuild.facts(again, rebuild.records(warehouse.dataset(tables.MASTER_LOG), platform.lsn))
+    merged = LocalAnswers(platform.views, sources, platform.lsn)
+    again = recompute.connect()
+    recompute.facts(again, recompute.records(duckdb_reader.dataset(tables.MASTER_LOG), platform.lsn))
     for view in platform.views:
         again.register("served", merged.con.sql(merged.own(view)).to_arrow_table())
-        compared, differ = compare(again, "FROM served", rebuild.answer(again, view), shape_of(view))
+        compared, differ = compare(again, "FROM served", recompute.answer(again, view), shape_of(view))
         assert compared > 0, view.id
         assert differ == 0, first(again, shape_of(view), ("served", "recomputed"))

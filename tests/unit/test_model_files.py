@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import model, registry
-from spark_jobs.model import ModelFileError
+from spark_jobs.registry.models import BoundModel, ModelFileError, load_models
+from spark_jobs.registry.views import Views, project_views
 from tests import scored
 
 
 @pytest.fixture(scope="module")
-def views(tmp_path_factory: pytest.TempPathFactory) -> registry.Views:
+def views(tmp_path_factory: pytest.TempPathFactory) -> Views:
     return scored.views()
 
 
@@ -26,22 +26,24 @@ GOOD = {
 }
 
 
-def load(folder: Path, views: registry.Views, **changed: str) -> model.BoundModel:
+def load(folder: Path, views: Views, **changed: str) -> BoundModel:
     stated = ", ".join(f"{name}={value}" for name, value in (GOOD | changed).items())
-    head = "from spark_jobs.model import LinearModel\n"
+    head = "from spark_jobs.registry.models import LinearModel\n"
     (folder / "fraud.py").write_text(f'{head}model = LinearModel({stated}, owner="o", description="d")')
-    return model.load(views, folder=folder)["fraud"]
+    return load_models(views, folder=folder)["fraud"]
 
 
 def test_the_projects_models_load_over_its_views() -> None:
-    known = model.load(registry.views())
+    known = load_models(project_views())
     assert list(known) == ["payments_fraud"]
     assert known["payments_fraud"].maturity == 3 * scored.MINUTE
 
 
 def test_the_module_checks_them_by_hand() -> None:
-    said = subprocess.run([sys.executable, "-m", "spark_jobs.model"], check=True, capture_output=True, text=True).stdout
-    assert said.startswith("payments_fraud (payments; of payments_scored): ")
+    said = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.registry"], check=True, capture_output=True, text=True
+    ).stdout
+    assert said.splitlines()[-1].startswith("payments_fraud (payments; of payments_scored): ")
 
 
 @pytest.mark.parametrize(
@@ -60,16 +62,16 @@ def test_the_module_checks_them_by_hand() -> None:
         ({"scores": '"payments_scored", speed="high"'}, "it does not import: TypeError"),
     ],
 )
-def test_a_wrong_one_is_refused(tmp_path: Path, views: registry.Views, changed: dict[str, str], reason: str) -> None:
+def test_a_wrong_one_is_refused(tmp_path: Path, views: Views, changed: dict[str, str], reason: str) -> None:
     with pytest.raises(ModelFileError) as refused:
         load(tmp_path, views, **changed)
     assert str(refused.value).startswith(f"{tmp_path / 'fraud.py'}: ") and reason in str(refused.value)
 
 
-def test_a_file_needs_a_model_and_a_plain_name(tmp_path: Path, views: registry.Views) -> None:
+def test_a_file_needs_a_model_and_a_plain_name(tmp_path: Path, views: Views) -> None:
     (tmp_path / "empty.py").write_text("")
     with pytest.raises(ModelFileError, match="it has no `model`"):
-        model.load(views, folder=tmp_path)
+        load_models(views, folder=tmp_path)
     (tmp_path / "empty.py").rename(tmp_path / "Empty.py")
     with pytest.raises(ModelFileError, match="Empty is no name of a model"):
-        model.load(views, folder=tmp_path)
+        load_models(views, folder=tmp_path)

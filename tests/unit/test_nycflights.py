@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 
-from spark_jobs import contracts
-from spark_jobs.feed import nycflights
-from spark_jobs.feed.block import Block
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.sample.block import Block
+from spark_jobs.sample.sources import nycflights
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_first_flight_is_the_one_in_the_book(blocks):
 
 def test_events_satisfy_their_contracts(blocks):
     for event_type in nycflights.EVENT_TYPES:
-        contract = contracts.load().of(event_type)
+        contract = project_contracts().of(event_type)
         validator = Draft202012Validator(contract.schema)
         every = [
             (key, value)

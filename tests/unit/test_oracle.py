@@ -12,51 +12,57 @@ import pyarrow.parquet as pq
 import pytest
 from landed import LANDED, landed, unlisted
 
-from spark_jobs import contracts, decode, dedupe, notes, registry, tables, testing
-from spark_jobs.feed import generate, nycflights
-from spark_jobs.feed.block import Block, facts
-from spark_jobs.feed.ledger import table_of
-from spark_jobs.feed.producer import Sent
-from spark_jobs.quality import oracle
-from spark_jobs.quality.oracle import Oracle, expected
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine import dedupe, record_outcomes
+from spark_jobs.engine.decode import assemble
+from spark_jobs.registry.views import project_views
+from spark_jobs.sample import generate, producer_ledger
+from spark_jobs.sample.block import Block, facts
+from spark_jobs.sample.oracle import answers
+from spark_jobs.sample.oracle.answers import Oracle, expected
+from spark_jobs.sample.producer import Sent
+from spark_jobs.sample.producer_ledger import table_of
+from spark_jobs.sample.sources import nycflights
+from spark_jobs.testing import cases
 
 START = 1_740_830_400_000  # 2025-03-01T12:00:00Z
 TOWN = generate.Plan(7, START, 0.05, late_share=0.1, duplicate_share=0.1, out_of_order_share=0.2, malformed_share=0.05)
 NOW = datetime(2025, 3, 1, 15, 7, 7, tzinfo=UTC)
 ROUGH = 1e-9
 LSNS = 9
-PLACE = [name for name, _ in tables.COORDINATES]
+PLACE = [name for name, _ in row_types.COORDINATES]
 
 
 @cache
 def town() -> pa.Table:
     """22 hours of a slow town."""
-    return landed(generate.blocks(TOWN, contracts.load(), 4_000), lsns=LSNS)
+    return landed(generate.blocks(TOWN, project_contracts(), 4_000), lsns=LSNS)
 
 
 @cache
 def busy() -> pa.Table:
     """The hour before NOW, in which payments on one card come within seconds."""
     plan = replace(TOWN, rate=2.0, late_max_days=0.1, start_ms=int(NOW.timestamp() * 1000) - 4_000_000)
-    return landed(generate.blocks(plan, contracts.load(), 8_000), lsns=LSNS)
+    return landed(generate.blocks(plan, project_contracts(), 8_000), lsns=LSNS)
 
 
 @cache
 def arrived() -> pa.Table:
     """The town's records, each taken by Kafka at one moment: those of the hours and the day before are late."""
-    now = pa.repeat(pa.scalar(NOW, tables.INSTANT), town().num_rows)
+    now = pa.repeat(pa.scalar(NOW, row_types.INSTANT), town().num_rows)
     return town().set_column(town().schema.get_field_index("timestamp"), "timestamp", now)
 
 
 @cache
 def judged() -> pa.Table:
     """The town's records, and six models that follow each other."""
-    example = contracts.load().of("payments_model_promoted").examples[0]
+    example = project_contracts().of("payments_model_promoted").examples[0]
     ids = [
         {"event_id": f"00000000-0000-4000-8000-{n:012}", "model_version": n, "intercept": n - 4.0} for n in range(1, 7)
     ]
     models = facts("models.payments", [b"m"] * 6, [json.dumps({**example, **one}).encode() for one in ids])
-    return landed([*generate.blocks(TOWN, contracts.load(), 4_000), models], lsns=LSNS)
+    return landed([*generate.blocks(TOWN, project_contracts(), 4_000), models], lsns=LSNS)
 
 
 @cache
@@ -76,33 +82,33 @@ def year() -> Oracle:
 
 
 def answer(table: pa.Table) -> list[dict]:
-    return testing.in_order(table.to_pylist())
+    return cases.in_order(table.to_pylist())
 
 
 @cache
-def facts_of(records: Callable[[], pa.Table]) -> testing.Facts:
+def facts_of(records: Callable[[], pa.Table]) -> cases.Facts:
     """What counts of the records, by the platform's own code."""
-    decoded = decode.decode(records().select(tables.RECORD.names), contracts.load())
-    lost = [dedupe.first_of_each(rows)[1].select(PLACE) for rows in notes.countable(decoded.facts).values()]
-    return notes.settled(decoded.facts, pa.concat_tables(lost))
+    decoded = assemble.decode(records().select(row_types.RECORD.names), project_contracts())
+    lost = [dedupe.first_of_each(rows)[1].select(PLACE) for rows in record_outcomes.countable(decoded.facts).values()]
+    return record_outcomes.settled(decoded.facts, pa.concat_tables(lost))
 
 
-def views_answer(view: str, facts: testing.Facts, cut: int) -> list[dict]:
+def views_answer(view: str, facts: cases.Facts, cut: int) -> list[dict]:
     """What the platform's own code serves over these facts, built up to `cut` and computed after it."""
-    return testing.answer(registry.views().served[view], registry.views(), *testing.until(facts, cut), NOW)
+    return cases.answer(project_views().served[view], project_views(), *cases.until(facts, cut), NOW)
 
 
-@pytest.mark.parametrize("view", sorted(oracle.ANSWERS))
+@pytest.mark.parametrize("view", sorted(answers.ANSWERS))
 def test_views_and_oracle_give_the_same_answer_from_the_same_records_at_ten_cuts(view):
     """Late, repeated, out of order and malformed records among them."""
-    records = flights if {*registry.views().served[view].event_types} & {*nycflights.EVENT_TYPES} else town
+    records = flights if {*project_views().served[view].event_types} & {*nycflights.EVENT_TYPES} else town
     records = busy if view in ("payments_flagged", "event_anomalies") else records
     records = {"late_and_rejected": arrived, "payments_scored": judged}.get(view, records)
     facts = facts_of(records)
     served, truth = views_answer(view, facts, cut=0), answer(Oracle(records(), now=NOW).expected(view))
     assert len(served) == len(truth) > 2
     for row, true in zip(served, truth, strict=True):
-        limits = {name: oracle.APPROXIMATE.get((view, name), ROUGH) for name in row}
+        limits = {name: answers.APPROXIMATE.get((view, name), ROUGH) for name in row}
         assert row == {n: pytest.approx(v, rel=limits[n]) if isinstance(v, float | int) else v for n, v in true.items()}
     for cut in range(1, LSNS + 1):
         assert views_answer(view, facts, cut) == served, f"cut {cut}"
@@ -135,7 +141,7 @@ def test_the_year_has_the_delays_that_pandas_finds_in_the_csv_file():
 
 
 def event(event_type: str, number: int, at: str, **fields: object) -> tuple[str, bytes]:
-    example = contracts.load().of(event_type).examples[0]
+    example = project_contracts().of(event_type).examples[0]
     own = {"event_id": f"00000000-0000-4000-8000-{number:012}", "occurred_at": f"2025-03-01T{at}.000Z"}
     return event_type, json.dumps({**example, **own, **fields}).encode()
 
@@ -235,7 +241,7 @@ def test_an_airline_is_gone_after_its_tombstone_and_back_after_a_new_name():
 
 
 def test_a_ledger_file_without_lsn_or_headers_is_enough(tmp_path):
-    pq.write_table(town().select(tables.PRODUCER_LEDGER.names), tmp_path / "0001.parquet")
+    pq.write_table(town().select(producer_ledger.PRODUCER_LEDGER.names), tmp_path / "0001.parquet")
     assert answer(expected("trades", f"{tmp_path}/*.parquet")) == answer(expected("trades", town()))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.registry import RegistryError
+from spark_jobs.registry.views import RegistryError
 from tests.unit.test_view_files import aggregate, load
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_jobs import partials, registry
-from spark_jobs.partials import compute
-from spark_jobs.tables import FACT
-from spark_jobs.view import AggregateView
+from spark_jobs.contracts.row_types import FACT
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.engine import partials
+from spark_jobs.engine.partials import compute
+from spark_jobs.registry.views import project_views
 from tests.unit.test_view_files import SHAPES, aggregate, load, sequence
 
 LARGE = 2**62
@@ -103,7 +104,7 @@ def test_an_internal_error_of_duckdb_does_not_outlive_the_pass(tmp_path: Path) -
 
 
 def test_views_without_facts_have_empty_partials() -> None:
-    views = registry.views()
+    views = project_views()
     found = compute({}, views.all)
     assert set(found.partials) == {view.column for view in views}
     assert all(table.num_rows == 0 for table in found.partials.values())

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.batch.publish import ensure_serving, publish
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.serving import pins
+from spark_jobs.publication import pins
+from spark_jobs.publication.publish import ensure_serving, publish
 from tests.unit.publishing import NAMES, VIEWS, Server, built, computed
 
 HOUR = dt.timedelta(hours=1)

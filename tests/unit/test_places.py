@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import contracts
-from spark_jobs.decode import decode
-from spark_jobs.places import check
-from spark_jobs.quality.strange_times import Times
+from spark_jobs.contracts.field_paths import check
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine.decode.assemble import decode
+from spark_jobs.sample.reference_decoder.schema_times import Times
 from tests.contract_files import records
 
-ROWS = contracts.load().of("order_row_changed")
+ROWS = project_contracts().of("order_row_changed")
 GOOD = ROWS.examples[0]
 
 
 def decoded(value: Any, key: bytes = b"UA"):
     table = records("order_row_changed", [value])
     table = table.set_column(table.column_names.index("key"), table.schema.field("key"), [[key]])
-    found = decode(table, contracts.load())
+    found = decode(table, project_contracts())
     theirs = Times().read({**table.to_pylist()[0], "topic": "order_row_changed"})
     assert (theirs is None) == (found.rejects.num_rows == 1)  # the oracle's own reading agrees
     return found

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from infra import java, preflight
+from infra import preflight
 from infra.embedded.programs import programs
 from spark_jobs.settings import Settings
+from spark_jobs.storage import java
 
 
 @pytest.fixture

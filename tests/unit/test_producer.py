@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import KafkaTimeoutError
 
-from spark_jobs.feed import ledger as producer_ledger
-from spark_jobs.feed import producer as producing
-from spark_jobs.feed import topics
-from spark_jobs.feed.block import Block, facts
-from spark_jobs.feed.ledger import Ledger
-from spark_jobs.feed.producer import Producer, SendError
-from spark_jobs.tables import PRODUCER_LEDGER
+from spark_jobs.messaging import topics
+from spark_jobs.sample import producer as producing
+from spark_jobs.sample import producer_ledger
+from spark_jobs.sample.block import Block, facts
+from spark_jobs.sample.producer import Producer, SendError
+from spark_jobs.sample.producer_ledger import PRODUCER_LEDGER, Ledger
 
 
 def block(rows: list[tuple[bytes | None, bytes | None]], topic: str = "t") -> Block:

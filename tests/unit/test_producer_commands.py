@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 from fake_kafka import Kafka
 
-from spark_jobs import contracts
-from spark_jobs.cli import feed, main
-from spark_jobs.feed import ledger, nycflights, producer, topics
+from spark_jobs.cli import main
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.messaging import topics
+from spark_jobs.sample import commands, producer, producer_ledger
+from spark_jobs.sample.sources import nycflights
 from spark_jobs.settings import settings
 
 
@@ -32,7 +34,7 @@ def run(*arguments: str, stdin: bytes = b"") -> Result:
 
 
 def listed() -> list[dict]:
-    return [row for file in ledger.files() for row in pq.read_table(file).to_pylist()]
+    return [row for file in producer_ledger.files() for row in pq.read_table(file).to_pylist()]
 
 
 def test_generate_sends_and_lists_exactly_so_many_with_version_and_producer_as_headers(kafka):
@@ -47,7 +49,7 @@ def test_the_same_start_gives_the_same_log_and_another_run_of_the_ledger(kafka, 
     run("generate", "--events", "500", "--start", "2025-03-01")
     first = {place: [*log] for place, log in kafka.log.items()}
     kafka.log.clear()
-    monkeypatch.setattr(feed, "new_run", lambda name: settings().producer_ledger / "second")
+    monkeypatch.setattr(commands, "new_run", lambda name: settings().producer_ledger / "second")
     run("generate", "--events", "500", "--start", "2025-03-01")
     assert kafka.log == first and len(list(settings().producer_ledger.iterdir())) == 2
 
@@ -102,8 +104,8 @@ def test_records_that_kafka_refuses_end_with_exit_code_1_and_the_reason(kafka):
 
 
 def test_topics_have_the_contracts_compaction_and_the_settings_retention():
-    wanted = topics.wanted(contracts.load())
-    assert set(wanted) == set(contracts.load().topics)
+    wanted = topics.wanted(project_contracts())
+    assert set(wanted) == set(project_contracts().topics)
     assert wanted["airline_changed"] == {"num_partitions": 3, "configs": {"cleanup.policy": "compact"}}
     kept = {"cleanup.policy": "delete", "retention.ms": str(168 * 3_600_000)}
     assert wanted["order_placed"] == {"num_partitions": 3, "configs": kept}

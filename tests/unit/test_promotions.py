@@ -9,14 +9,17 @@ import pytest
 from click.testing import CliRunner
 from fake_kafka import Kafka
 
-from spark_jobs import contracts, registry
 from spark_jobs.cli import main
 from spark_jobs.cli import model as command
-from spark_jobs.decode import decode
-from spark_jobs.feed import producer, topics
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract
+from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.model import BoundModel
+from spark_jobs.messaging import topics
+from spark_jobs.registry.models import BoundModel
+from spark_jobs.registry.views import Views
+from spark_jobs.sample import producer
 from spark_jobs.training import promotion
 from spark_jobs.training.examples import Part
 from spark_jobs.training.linear import Weights
@@ -34,7 +37,7 @@ class Broker:
         self.sent: list[dict[str, Any]] = []
         self.is_away = self.is_deaf = False
 
-    def __call__(self, contract: contracts.Contract, event: dict[str, Any]) -> None:
+    def __call__(self, contract: Contract, event: dict[str, Any]) -> None:
         if self.is_away:
             raise LedgerError("no Kafka")
         self.sent.append(event)
@@ -85,7 +88,7 @@ def test_the_first_is_promoted_as_a_valid_event(store: Store, model: BoundModel)
     assert (in_force(store), result.model.cut, result.model.metrics["drift"]) == (1, 5, None)
     (event,) = broker.sent
     assert (event["model"], event["model_version"], event["weight_is_abroad"]) == (NAME, 1, 1.0)
-    decoded = decode(records(model.promotion.topic, [promotion.value(event)]), contracts.load())
+    decoded = decode(records(model.promotion.topic, [promotion.value(event)]), project_contracts())
     assert (decoded.facts["payments_model_promoted"].num_rows, decoded.rejects.num_rows) == (1, 0)
 
 
@@ -197,8 +200,8 @@ def kafka(store: Store, model: BoundModel, monkeypatch: pytest.MonkeyPatch) -> K
     one = Kafka()
     monkeypatch.setattr(producer, "_connect", lambda: one)
     monkeypatch.setattr(topics, "create", lambda of: [])
-    views = registry.Views((model.view,))
-    monkeypatch.setattr(registry, "views", lambda: views)
+    views = Views((model.view,))
+    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: views)
     monkeypatch.setattr(command, "_fit", GOOD)
     return one
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.speed.protocol import EMPTY, LogEnd, Range, Stop, advance, next_lsn, recover, starting_offsets
+from spark_jobs.speed.continuity import EMPTY, LogEnd, Range, Stop, advance, next_lsn, recover, starting_offsets
 
 IDS = {"orders": "id-1"}
 END = LogEnd(lsn=7, epoch=2, offsets={("orders", 0): 100, ("orders", 1): 50}, topic_ids=IDS)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import registry
-from spark_jobs.batch.publish import PublishRefused, ensure_serving, promote, publish
-from spark_jobs.batch.rollback import rollback
+from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
-from spark_jobs.serving import pins
-from spark_jobs.view import AggregateView
+from spark_jobs.publication import pins
+from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote, publish
+from spark_jobs.publication.rollback import rollback
+from spark_jobs.registry.views import Views
 from tests.unit.publishing import NAMES, VIEWS, Server, built, computed
 
 NOW = dt.timedelta(0)
@@ -113,9 +113,9 @@ def test_a_crash_between_intent_and_done_is_finished_at_the_next_start(store: St
 
 def test_a_new_view_is_served_by_the_speed_layer_until_its_first_build(store: Store) -> None:
     server = Server()
-    ensure_serving(server, registry.Views(VIEWS.all[:1]), store)
+    ensure_serving(server, Views(VIEWS.all[:1]), store)
     built(store, "r1", cut=7, version=3)
-    publish(server, registry.Views(VIEWS.all[:1]), store, "r1")
+    publish(server, Views(VIEWS.all[:1]), store, "r1")
     server.views_said()
     ensure_serving(server, VIEWS, store)
     assert server.views_said() == ["CREATE VIEW serving.word_count"]
@@ -138,14 +138,14 @@ def test_a_view_that_speed_partials_has_no_column_for_is_held_back(store: Store,
 
 
 @pytest.fixture
-def both() -> registry.Views:
+def both() -> Views:
     """orders_by_day in two versions."""
     orders, words = VIEWS
     assert isinstance(orders, AggregateView)
-    return registry.Views((orders, replace(orders, version=2), words))
+    return Views((orders, replace(orders, version=2), words))
 
 
-def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store: Store, both: registry.Views) -> None:
+def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store: Store, both: Views) -> None:
     server = Server()
     computed({1: NOW, 2: NOW})
     ensure_serving(server, VIEWS, store)
@@ -167,7 +167,7 @@ def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store
     assert "orders_by_day_v2" in server.texts["pin_after.orders_by_day"]
 
 
-def test_a_promotion_outlives_a_restart_and_can_be_taken_back(store: Store, both: registry.Views) -> None:
+def test_a_promotion_outlives_a_restart_and_can_be_taken_back(store: Store, both: Views) -> None:
     server = Server()
     computed({1: NOW}, both)
     ensure_serving(server, both, store)
@@ -180,7 +180,7 @@ def test_a_promotion_outlives_a_restart_and_can_be_taken_back(store: Store, both
     assert store.promotions("orders_by_day") == [2, 1] and store.promoted() == {"orders_by_day": 1}
 
 
-def test_what_is_no_version_is_not_promoted(store: Store, both: registry.Views) -> None:
+def test_what_is_no_version_is_not_promoted(store: Store, both: Views) -> None:
     computed({1: NOW}, both)
     ensure_serving(Server(), both, store)
     with pytest.raises(PublishRefused, match="orders_by_day has no version 3 to serve; the speed layer computes 1, 2"):

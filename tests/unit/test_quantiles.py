@@ -3,9 +3,9 @@
 import duckdb
 import pytest
 
-from spark_jobs.dialect import Dialect
-from spark_jobs.parts import MeasureError
-from spark_jobs.quantiles import ApproxQuantile
+from spark_jobs.definitions.measures.base import MeasureError
+from spark_jobs.definitions.measures.quantile import ApproxQuantile
+from spark_jobs.expressions.dialect import Dialect
 
 EDGES = sorted({sign * (2**e + d) for e in range(63) for d in (-1, 0, 1) for sign in (1, -1)} | {2**63 - 1, -(2**63)})
 
@@ -42,5 +42,5 @@ def test_a_bucket_is_off_by_at_most_a_128th_and_keeps_the_order() -> None:
 )
 def test_what_has_no_quantile_is_refused(measure: ApproxQuantile, kind: str, reason: str) -> None:
     with pytest.raises(MeasureError) as refused:
-        measure.parts("x", kind)
+        measure.state("x", kind)
     assert refused.value.reason == reason and refused.value.hint

@@ -2,7 +2,8 @@
 
 import pytest
 
-from spark_jobs.expressions import ExpressionError, parse
+from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.expressions.expression import parse
 from tests.unit.test_expressions import COLUMNS
 
 REFUSED = {

@@ -7,13 +7,15 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from spark_jobs import registry
-from spark_jobs.serving.render import Source, serving_sql
-from spark_jobs.view import AggregateView, Trailing, View
+from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.definitions.spec import Trailing
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import project_views
+from spark_jobs.serving.render import serving_sql
 from tests.unit.test_view_files import NAMES, aggregate, load
 
 HORIZON = datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
-VIEWS = registry.views()
+VIEWS = project_views()
 BUILT = {view.id: Source(3, 4, 12, HORIZON) for view in VIEWS}
 UNBUILT = {view.id: Source(None, None, 0, None) for view in VIEWS}
 each_view = pytest.mark.parametrize("view", list(VIEWS), ids=lambda view: view.id)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.quality.restless import restless
+from spark_jobs.quality.hot_key_notices import long_stretches
 from tests.unit.small_platform import START, Platform, event
 
 DAY = timedelta(days=1)
@@ -31,7 +31,7 @@ def told(platform: Platform) -> list[str]:
         for view_id, source in platform.build().items()
         if source.batch_version is not None
     }
-    return list(restless(platform.views, builds, timedelta(days=2)))
+    return list(long_stretches(platform.views, builds, timedelta(days=2)))
 
 
 def visit(user: int, days: int) -> list[dict[str, Any]]:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import definitions, registry, tables
-from spark_jobs.batch.publish import publish
-from spark_jobs.batch.retire import StillNeeded, retire
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.registry import Views
-from spark_jobs.serving import pins
+from spark_jobs.publication import pins
+from spark_jobs.publication.publish import publish
+from spark_jobs.publication.retire import StillNeeded, retire
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.storage import tables
 from tests.unit.publishing import VIEWS, Server, built, computed
 
 WITHOUT = Views(tuple(view for view in VIEWS if view.name != "word_count"))
@@ -23,7 +24,7 @@ SECOND = dt.timedelta(seconds=1)
 @pytest.fixture
 def store(platform_home: Path) -> Iterator[Store]:
     with closing(ledger.open()) as opened:
-        definitions.check(opened, VIEWS)
+        view_lock.check(opened, VIEWS)
         yield opened
 
 
@@ -63,8 +64,8 @@ def test_a_view_that_a_pin_shows_is_needed(server: Server, store: Store) -> None
 
 
 def test_who_reads_a_view_is_named(store: Store) -> None:
-    every = registry.views()
-    definitions.check(store, every)
+    every = project_views()
+    view_lock.check(store, every)
     with pytest.raises(StillNeeded, match="user_card reads it"):
         retire(Server(), every, store, "user_settings")
     with pytest.raises(StillNeeded, match="trades_by_colour reads it"):

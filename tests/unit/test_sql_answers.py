@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import main
-from spark_jobs.serving.answers import Answer, printable, text
+from spark_jobs.serving.formatting import Answer, printable, text
 from spark_jobs.serving.sql import message
 from spark_jobs.settings import settings
 

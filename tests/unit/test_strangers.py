@@ -8,17 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from landed import landed, unlisted
 
-from spark_jobs import contracts, decode, tables
-from spark_jobs.feed import generate
-from spark_jobs.feed.block import facts
-from spark_jobs.quality import strangers
-from spark_jobs.quality.strange_json import NoEvent
-from spark_jobs.quality.strange_times import Times
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine.decode import assemble
+from spark_jobs.sample import generate
+from spark_jobs.sample.block import facts
+from spark_jobs.sample.reference_decoder import verdict
+from spark_jobs.sample.reference_decoder.json_text import NoEvent
+from spark_jobs.sample.reference_decoder.schema_times import Times
 from tests.laws.spoilt_records import batches, table
 
-EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in contracts.load() if not c.noted for e in c.examples]
+EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in project_contracts() if not c.noted for e in c.examples]
 BROKEN = [
-    (c.topic, json.dumps(bad).encode(), (why, c.event_type)) for c in contracts.load() for bad, why, _ in c.examples_bad
+    (c.topic, json.dumps(bad).encode(), (why, c.event_type))
+    for c in project_contracts()
+    for bad, why, _ in c.examples_bad
 ]
 START = 1_740_830_400_000
 
@@ -29,18 +33,18 @@ Verdict = tuple[str, str | None]
 
 def accepted(records: pa.Table) -> list[Verdict]:
     """What decode says, in the order of the records: a fact, or why not and the event type where it is known."""
-    rejects = decode.decode(records.select(tables.RECORD.names), contracts.load()).rejects.to_pylist()
+    rejects = assemble.decode(records.select(row_types.RECORD.names), project_contracts()).rejects.to_pylist()
     why = {(one["topic"], one["partition"], one["offset"]): (one["reason"], one["event_type"]) for one in rejects}
     return [why.get((r["topic"], r["partition"], r["offset"]), ACCEPTED) for r in records.to_pylist()]
 
 
 def read(records: pa.Table) -> list[Verdict]:
-    return [verdict(record) for record in records.to_pylist()]
+    return [judgement(record) for record in records.to_pylist()]
 
 
-def verdict(record: dict) -> Verdict:
+def judgement(record: dict) -> Verdict:
     try:
-        strangers.judged(record)
+        verdict.judged(record)
     except NoEvent as refused:
         return refused.reason, refused.event_type
     return ACCEPTED
@@ -48,24 +52,24 @@ def verdict(record: dict) -> Verdict:
 
 def one(topic: str, value: bytes | None, key: bytes | None = b"k", headers: list[dict] | None = None) -> pa.Table:
     table = landed([facts(topic, [key], [value])])
-    return table.set_column(table.schema.get_field_index("headers"), "headers", pa.array([headers], tables.HEADERS))
+    return table.set_column(table.schema.get_field_index("headers"), "headers", pa.array([headers], row_types.HEADERS))
 
 
 @pytest.mark.parametrize(("topic", "value"), EXAMPLES)
 def test_good_examples_are_read(topic, value):
     event = Times().read({"topic": topic, "key": None, "value": value, "timestamp": None})
-    assert event and event["event_type"] in contracts.load().by_topic(topic) and event["deleted"] is False
+    assert event and event["event_type"] in project_contracts().by_topic(topic) and event["deleted"] is False
 
 
 @pytest.mark.parametrize(("topic", "value", "why"), BROKEN)
 def test_bad_examples_are_refused(topic, value, why):
     record = {"topic": topic, "key": None, "value": value, "timestamp": None}
-    assert Times().read(record) is None and verdict(record) == why
+    assert Times().read(record) is None and judgement(record) == why
 
 
 def test_it_agrees_with_decode_about_everything_that_the_town_breaks():
     plan = generate.Plan(3, START, 1.0, malformed_share=0.6)
-    records = unlisted(landed(generate.blocks(plan, contracts.load(), 2_000)))
+    records = unlisted(landed(generate.blocks(plan, project_contracts(), 2_000)))
     assert read(records) == accepted(records)
 
 

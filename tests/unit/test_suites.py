@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import contracts, registry
-from spark_jobs.quality import suites
-from spark_jobs.quality.suites import Suite, SuiteError
-from spark_jobs.view import AggregateView, SequenceView
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.quality.expectations import suites
+from spark_jobs.quality.expectations.suites import Suite, SuiteError
+from spark_jobs.registry.views import project_views
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -32,13 +33,13 @@ def limits(suite: Suite, column: str, kind: str) -> list[dict[str, Any]]:
 
 
 def facts(event_type: str) -> Suite:
-    return suites.of_facts(contracts.load().of(event_type), 7, NOW)
+    return suites.of_facts(project_contracts().of(event_type), 7, NOW)
 
 
 def aggregate(view_id: str, *, must_have_rows: bool = True) -> Suite:
-    view = registry.views()[view_id]
+    view = project_views()[view_id]
     assert isinstance(view, AggregateView)
-    required = suites.required_of(contracts.load(), view.shapes)
+    required = suites.required_of(project_contracts(), view.shapes)
     return suites.of_aggregate(view, required, must_have_rows=must_have_rows)
 
 
@@ -59,12 +60,12 @@ def test_a_field_is_held_to_what_its_schema_says(platform_home: Path) -> None:
 
 
 def test_every_event_type_and_view_has_a_suite_that_names_only_its_columns(platform_home: Path) -> None:
-    for contract in contracts.load():
+    for contract in project_contracts():
         suite = facts(contract.event_type)
         there = set(suite.columns)
         assert {one for column, *_ in told(suite) for one in column.split("+")} <= there | {""}
         assert {field.name for field in contract.fields if field.required} <= {column for column, *_ in told(suite)}
-    for view in registry.views():
+    for view in project_views():
         if isinstance(view, SequenceView):
             found = [suites.of_rows(view), suites.of_results(view, must_have_rows=True)]
         else:
@@ -102,7 +103,7 @@ def test_keys_are_unique_counts_not_negative_and_rows_wanted_where_there_are_fac
     ],
 )
 def test_a_key_is_expected_to_be_there_only_where_it_cannot_be_null(text: str, is_sure: bool) -> None:
-    from spark_jobs.expressions import parse
+    from spark_jobs.expressions.expression import parse
 
     columns = {"store_id": "BIGINT", "occurred_at": "TIMESTAMP", "optional": "STRING"}
     key = parse(text, columns, "test")  # type: ignore[arg-type]

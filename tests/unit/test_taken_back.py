@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from spark_jobs.activation import EVERY
-from spark_jobs.batch import facts
+from spark_jobs.batch import decode_step
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.ledger import store as ledger
 
 
@@ -14,7 +14,7 @@ def test_a_run_after_one_that_died_takes_back_what_that_one_had_found(platform_h
     store.progress(dead.run_id, "plan", taken_back=[[2, 3], [7, 7]])
     store.fail_run(dead.run_id, "killed")
     after = store.begin_run("after", previous_cut=9, cut=13)
-    assert facts._taken_back(store, after, EVERY, print) == [2, 3, 7]
+    assert decode_step._taken_back(store, after, EVERY_SCHEMA, print) == [2, 3, 7]
     retried = store.run("after")
     assert retried is not None and retried.summary["taken_back"] == [[2, 3], [7, 7]]
-    assert facts._taken_back(store, retried, EVERY, print) == [2, 3, 7]
+    assert decode_step._taken_back(store, retried, EVERY_SCHEMA, print) == [2, 3, 7]

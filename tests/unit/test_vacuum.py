@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs import files, tables
-from spark_jobs.files import FileWriter
-from spark_jobs.vacuum import vacuum
+from spark_jobs.storage import data_files, tables
+from spark_jobs.storage.data_files import FileWriter
+from spark_jobs.storage.vacuum import vacuum
 
 LOG = tables.MASTER_LOG
 ROWS = pa.table({"lsn": [1, 2], "day": [7, 7]})
@@ -60,7 +60,7 @@ def test_committed_files_are_one_version_with_statistics(root: str) -> None:
         second.add(pa.table({"lsn": pa.nulls(1, pa.int64())}))
         written = [*first.written(), *second.written(), *none.written()]
     assert len(written) == 2 and DeltaTable(root).version() == 0
-    files.commit(root, written, {"lsn": "9"})
+    data_files.commit(root, written, {"lsn": "9"})
     table = DeltaTable(root)
     assert table.version() == 1 and table.history(1)[0]["lsn"] == "9"
     added = pa.table(table.get_add_actions(flatten=True)).sort_by("min.lsn").to_pylist()
@@ -78,7 +78,7 @@ def test_an_overwrite_names_the_new_files_alone_and_bounds_of_long_texts_stay_sh
     with FileWriter(root, with_statistics=["lsn", "word"]) as writer:
         writer.add(pa.table({"lsn": [5, 6], "word": ["a" * 40, "w" * 40]}))
         written = writer.written()
-    files.commit(root, written, {}, "overwrite")
+    data_files.commit(root, written, {}, "overwrite")
     table = DeltaTable(root)
     assert table.version() == 1 and table.to_pyarrow_table()["lsn"].to_pylist() == [5, 6]
     stats = json.loads(written[0].stats)
@@ -89,5 +89,5 @@ def test_discarded_files_are_gone(root: str) -> None:
     with FileWriter(root, ("day", 8)) as writer:
         writer.add(ROWS.drop_columns(["day"]))
         written = writer.written()
-    files.discard(written)
+    data_files.discard(written)
     assert not list((Path(root) / "day=8").iterdir())

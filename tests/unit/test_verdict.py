@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_jobs import contracts, tables
-from spark_jobs.decode import decode
-from spark_jobs.dedupe import Window
-from spark_jobs.speed import scratch
-from spark_jobs.speed.compute import IDS, ids_of, judge, per_lsn, verdict_rows
-from spark_jobs.speed.scratch import ScratchWriter
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.engine.decode.assemble import decode
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.speed import staged_facts
+from spark_jobs.speed.pass_rows import IDS, ids_of, judge, per_lsn, verdict_rows
+from spark_jobs.speed.staged_facts import StagedFactsWriter
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
@@ -34,7 +35,7 @@ def ids(*rows):
 
 
 def test_an_id_that_two_tasks_saw_counts_where_the_log_has_it_first():
-    verdict = judge(ids(("x", 5, "b", 0, 1), ("x", 5, "a", 1, 8), ("y", 5, "a", 0, 2)), Window(60, 100))
+    verdict = judge(ids(("x", 5, "b", 0, 1), ("x", 5, "a", 1, 8), ("y", 5, "a", 0, 2)), IdWindow(60, 100))
     assert verdict.kept.select(["topic", "offset"]).to_pylist() == [
         {"topic": "a", "offset": 8},
         {"topic": "a", "offset": 2},
@@ -43,7 +44,7 @@ def test_an_id_that_two_tasks_saw_counts_where_the_log_has_it_first():
 
 
 def test_an_id_that_the_window_knows_counts_nowhere():
-    window = Window(60, 100)
+    window = IdWindow(60, 100)
     window.add(4, identity("x"), NOW)
     verdict = judge(ids(("x", 5, "a", 0, 1), ("x", 5, "a", 0, 3), ("y", 5, "a", 0, 2)), window)
     assert verdict.kept["offset"].to_pylist() == [2]
@@ -52,50 +53,50 @@ def test_an_id_that_the_window_knows_counts_nowhere():
 
 def test_the_ids_that_count_are_stored_per_lsn_and_the_others_by_their_coordinates():
     verdict = judge(
-        ids(("y", 6, "a", 0, 2), ("x", 5, "b", 1, 7), ("z", 6, "a", 2, 1), ("x", 6, "a", 0, 9)), Window(60, 9)
+        ids(("y", 6, "a", 0, 2), ("x", 5, "b", 1, 7), ("z", 6, "a", 2, 1), ("x", 6, "a", 0, 9)), IdWindow(60, 9)
     )
     assert dict(per_lsn(verdict.kept)) == {5: identity("x"), 6: identity("y") + identity("z")}
     rows = pa.concat_tables(verdict_rows(verdict)).to_pylist()
     assert [(row["view"], row["lsn"]) for row in rows] == [
-        (tables.DUPLICATE_ROW, 6),
-        (tables.IDS_ROW, 5),
-        (tables.IDS_ROW, 6),
+        (row_types.DUPLICATE_ROW, 6),
+        (row_types.IDS_ROW, 5),
+        (row_types.IDS_ROW, 6),
     ]
     assert (rows[0]["control"]["topic"], rows[0]["control"]["offset"]) == ("a", 9)
     assert rows[2]["control"]["ids"] == identity("y") + identity("z")
 
 
-@pytest.mark.parametrize("portion", [scratch.PORTION, 0])
+@pytest.mark.parametrize("portion", [staged_facts.PORTION, 0])
 def test_facts_and_their_ids_come_back_from_the_files_of_a_pass(tmp_path, monkeypatch, portion):
-    monkeypatch.setattr(scratch, "PORTION", portion)
-    decoded = [decode(records(lsn), contracts.load()).facts for lsn in (1, 2)]
-    with ScratchWriter(tmp_path.as_uri()) as writer:
+    monkeypatch.setattr(staged_facts, "PORTION", portion)
+    decoded = [decode(records(lsn), project_contracts()).facts for lsn in (1, 2)]
+    with StagedFactsWriter(tmp_path.as_uri()) as writer:
         for facts in decoded:
             writer.add(facts)
         [file] = writer.written()
-    portions = list(scratch.portions(file.address))
+    portions = list(staged_facts.portions(file.address))
     assert len(portions) == (1 if portion else 6), "one at a time where each is too large to be joined"
     for event_type in decoded[0]:
         written = pa.concat_tables(facts[event_type] for facts in decoded)
         read = pa.concat_tables(found[event_type] for found in portions if event_type in found)
         assert read.equals(written)
-    ids = scratch.ids([file])
+    ids = staged_facts.ids([file])
     assert ids.equals(pa.concat_tables(ids_of(facts) for facts in decoded))
     assert set(ids["event_type"].to_pylist()) == {"order_placed", "page_viewed"}, "notes have no identity"
 
 
 def test_what_a_crash_left_between_the_halves_goes_at_the_next_start(platform_home):
-    scratch.clear()  # nothing is there yet
-    with ScratchWriter(scratch.root()) as writer:
-        writer.add(decode(records(1), contracts.load()).facts)
+    staged_facts.clear()  # nothing is there yet
+    with StagedFactsWriter(staged_facts.root()) as writer:
+        writer.add(decode(records(1), project_contracts()).facts)
         [file] = writer.written()
-    scratch.clear()
+    staged_facts.clear()
     assert not Path(file.address.removeprefix("file://")).exists()
 
 
 def records(lsn):
     """One record each of two event types, late, so that there are notes."""
-    values = {name: contracts.load().of(name).examples[0] for name in ("order_placed", "page_viewed")}
+    values = {name: project_contracts().of(name).examples[0] for name in ("order_placed", "page_viewed")}
     rows = [
         {
             "topic": name,
@@ -107,4 +108,4 @@ def records(lsn):
         }
         for name, value in values.items()
     ]
-    return pa.Table.from_pylist(rows, schema=tables.RECORD)
+    return pa.Table.from_pylist(rows, schema=row_types.RECORD)

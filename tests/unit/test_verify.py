@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
-from spark_jobs import tables
+from spark_jobs.contracts import row_types
 from spark_jobs.ledger import store as ledger
-from spark_jobs.quality.findings import State
-from spark_jobs.serving.merged import Merged
-from spark_jobs.serving.render import Source
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality.verification.findings import State
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.storage import tables
 from tests.unit.small_platform import START, Platform, change
 from tests.unit.sound_platform import VIEWS, Edit, Row, alter, broken, double, findings, lose, of_record
 
@@ -63,7 +64,7 @@ LOST = "below the cut a record is a fact, a quarantined record or a duplicate"
         ),
         (
             tables.MASTER_LOG,
-            double(lambda row: row["lsn"] == 2 and row["kind"] == tables.BATCH_ROW),
+            double(lambda row: row["lsn"] == 2 and row["kind"] == row_types.BATCH_ROW),
             "lsns are contiguous, each with one control row that counts its records",
             "lsn 2 was landed 2 times",
         ),
@@ -134,7 +135,7 @@ def test_a_hole_that_an_operator_accepted_is_told_and_no_breach(platform: Platfo
 def test_coverage_with_a_hole_or_an_overlap_is_named(platform: Platform, views: list[str], said: str) -> None:
     def cover(rows: list[Row]) -> list[Row]:
         for row in rows:
-            if row["view"] == tables.BATCH_ROW and row["lsn"] == 3:
+            if row["view"] == row_types.BATCH_ROW and row["lsn"] == 3:
                 others = [one for one in row["control"]["views"] if one != "orders_by_day_v1"]
                 row["control"]["views"] = [*others, *views]
         return rows
@@ -175,5 +176,5 @@ def test_rows_older_than_the_horizon_are_no_part_of_a_build(platform: Platform) 
 
 
 def _stored(platform: Platform, sources: dict[str, Source]) -> int:
-    merged = Merged(platform.views, sources, platform.lsn)
+    merged = LocalAnswers(platform.views, sources, platform.lsn)
     return len(merged.con.execute(merged.stored(platform.views["sessions"]) or "").fetchall())

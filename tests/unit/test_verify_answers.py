@@ -8,18 +8,18 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs import tables
 from spark_jobs.cli import main
+from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.ledger import store as ledger
-from spark_jobs.over import OverView
-from spark_jobs.quality import accounts, served, verify
-from spark_jobs.quality.findings import Finding, State, looked
-from spark_jobs.quality.limits import Unbuilt
-from spark_jobs.quality.oracle import Oracle
-from spark_jobs.registry import Views
-from spark_jobs.serving.merged import Merged
-from spark_jobs.serving.render import Source
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
+from spark_jobs.quality.verification import answers, completeness, verify
+from spark_jobs.quality.verification.findings import Finding, State, looked
+from spark_jobs.registry.views import Views
+from spark_jobs.sample.oracle.answers import Oracle
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
+from spark_jobs.storage import duckdb_reader, tables
 from tests.unit.small_platform import START, Platform, change, event, market
 from tests.unit.sound_platform import REPEATED, VIEWS, Edit, Row, double, lose, of_record
 
@@ -28,7 +28,7 @@ NOW = START + timedelta(minutes=20)
 
 def kafka(platform: Platform, available: dict[tuple[str, int], tuple[int, int]], count: int | None) -> Finding:
     scene = verify.Scene(ledger.open(), platform.views)
-    return accounts.offsets_are_in_the_log_once(scene.con, available, lambda gap: count)
+    return completeness.offsets_are_in_the_log_once(scene.con, available, lambda gap: count)
 
 
 def test_kafka_and_the_log_agree_where_each_offset_is_there_once(platform: Platform) -> None:
@@ -70,20 +70,20 @@ def compared(platform: Platform, view_id: str, edit: Edit = lambda rows: rows,
     store = ledger.open()
     unbuilt = Source(None, None, 0, None)
     known = dict.fromkeys((view.id for view in platform.views), unbuilt)
-    merged = Merged(platform.views, sources or store.sources(0) or known, platform.lsn, NOW)
+    merged = LocalAnswers(platform.views, sources or store.sources(0) or known, platform.lsn, NOW)
     view = platform.views.served[view_id]
     answer = merged.con.sql(merged.answer(view)).to_arrow_table()
     file = settings().home / "records.parquet"
-    log = served.warehouse.dataset(tables.MASTER_LOG)
-    served.records(log, verify.ledger_files(), platform.lsn, file)
-    expected = Oracle(str(file), served.until(log, platform.lsn), NOW).expected(view.name)
+    log = duckdb_reader.dataset(tables.MASTER_LOG)
+    answers.records(log, verify.ledger_files(), platform.lsn, file)
+    expected = Oracle(str(file), answers.until(log, platform.lsn), NOW).expected(view.name)
     shown = pa.Table.from_pylist(edit(answer.to_pylist()), schema=answer.schema)
-    found = served.compared(
-        view, shown, expected, merged, lambda one: Unbuilt(merged.sources[one.id].cut, platform.lsn)
+    found = answers.compared(
+        view, shown, expected, merged, lambda one: UnbuiltCauses(merged.sources[one.id].cut, platform.lsn)
     )
-    if found.state is State.HOLDS or not isinstance(view, OverView):
+    if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
-    return served.inherited(view, shown, found, compared(platform, view.base.name, sources=sources), merged)
+    return answers.inherited(view, shown, found, compared(platform, view.base.name, sources=sources), merged)
 
 
 @pytest.mark.parametrize("view_id", VIEWS)
@@ -157,7 +157,7 @@ def test_a_view_over_a_view_may_differ_by_the_limits_of_the_other_and_no_more(pl
 
 def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_THRIFT_PORT", "1")
-    monkeypatch.setattr("spark_jobs.registry.views", lambda: Views(platform.views.all))
+    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: Views(platform.views.all))
     settings.cache_clear()
     asked = CliRunner().invoke(main, ["verify", "--json", "--only", "I3", "--only", "I4"])
     assert asked.exit_code == 2, asked.output
@@ -170,7 +170,7 @@ def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypa
 
 def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) -> None:
     scene = verify.Scene(ledger.open(), Platform(VIEWS).views)
-    assert {looked(*one).state for one in verify.checks(scene) if one[1] != accounts.OFFSETS} <= {
+    assert {looked(*one).state for one in verify.checks(scene) if one[1] != completeness.OFFSETS} <= {
         State.ABSENT,
         State.UNABLE,
     }

@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs import over, registry
-from spark_jobs.batch.publish import ready
-from spark_jobs.binding import ViewError
 from spark_jobs.cli import main
+from spark_jobs.definitions.binder import ViewError
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.measures.sums import Sum
+from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.engine import chained_view
 from spark_jobs.ledger import store as ledger
-from spark_jobs.measures import Sum
-from spark_jobs.registry import Views
-from spark_jobs.serving.explain import UNBUILT, explain
-from spark_jobs.serving.merged import Merged
+from spark_jobs.ledger.source import UNBUILT
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.serving.explain import explain
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import serving_sql
-from spark_jobs.view import Aggregate, AggregateView
+from spark_jobs.serving.servable import ready
 from tests.unit.small_platform import START, Platform, event
 
 
@@ -26,7 +28,7 @@ from tests.unit.small_platform import START, Platform, event
 def platform(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> Platform:
     """orders_by_colour, and a second version of it that calls six pieces large, where the first says five."""
     made = Platform(["orders_by_colour", "word_count"])
-    view = registry.views()["orders_by_colour"]
+    view = project_views()["orders_by_colour"]
     assert isinstance(view, AggregateView)
     measures = tuple(
         replace(one, condition=replace(one.condition, spark="`quantity` >= 6L", duckdb='"quantity" >= 6'))
@@ -35,7 +37,7 @@ def platform(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> Platform:
         for one in view.measures
     )
     made.views = Views((view, replace(view, version=2, measures=measures), made.views["word_count"]))
-    monkeypatch.setattr("spark_jobs.registry.views", lambda: made.views)
+    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: made.views)
     return made
 
 
@@ -79,11 +81,11 @@ def test_a_view_over_another_follows_the_version_that_is_served(platform: Platfo
     platform.land([order("red", 5), order("red", 6), order("blue", 9)])
     declared = Aggregate(over="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
                          owner="tests", description="all large orders")  # fmt: skip
-    view = over.bind("large", "large.py", declared, platform.views["orders_by_colour_v2"])
+    view = chained_view.bind_chained("large", "large.py", declared, platform.views["orders_by_colour_v2"])
     views = Views(platform.views.all, (view,))
     for version, large in {1: 3, 2: 2}.items():
         sources = ready(views, dict.fromkeys((one.id for one in views), UNBUILT), {"orders_by_colour": version})
-        merged = Merged(views, sources, platform.lsn)
+        merged = LocalAnswers(views, sources, platform.lsn)
         assert merged.con.sql(merged.answer(view)).fetchall() == [(1, large)]
         assert f"view = 'orders_by_colour_v{version}'" in serving_sql(view, sources, views)
 
@@ -93,11 +95,11 @@ def test_a_view_over_another_works_over_all_its_versions_or_is_refused(platform:
                          owner="tests", description="all large orders")  # fmt: skip
     first = platform.views["orders_by_colour"]
     assert isinstance(first, AggregateView)
-    view = over.bind("large", "large.py", declared, platform.views["orders_by_colour_v2"])
-    over.check_base(view, first)
+    view = chained_view.bind_chained("large", "large.py", declared, platform.views["orders_by_colour_v2"])
+    chained_view.check_base(view, first)
     poorer = replace(first, measures=tuple(one for one in first.measures if one.name != "large_orders"))
     with pytest.raises(ViewError, match="orders_by_colour does not serve large_orders"):
-        over.check_base(view, poorer)
+        chained_view.check_base(view, poorer)
 
 
 def test_what_was_never_promoted_is_not_rolled_back(platform: Platform) -> None:

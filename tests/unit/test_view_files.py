@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import registry
-from spark_jobs.registry import RegistryError
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.event_columns import EventColumns
+from spark_jobs.registry.views import RegistryError, Views, load_views, project_views
 from spark_jobs.settings import settings
-from spark_jobs.view import AggregateView, EventShape
 
 SHAPES = {
-    "paid": EventShape({"card": "STRING", "cents": "BIGINT", "rate": "DOUBLE"}),
-    "refunded": EventShape({"card": "BIGINT"}),
-    "customer_changed": EventShape({"customer": "STRING", "name": "STRING"}, compacted=True),
+    "paid": EventColumns({"card": "STRING", "cents": "BIGINT", "rate": "DOUBLE"}),
+    "refunded": EventColumns({"card": "BIGINT"}),
+    "customer_changed": EventColumns({"customer": "STRING", "name": "STRING"}, compacted=True),
 }
 HEAD = """
-from spark_jobs.measures import *
-from spark_jobs.view import Aggregate, Hopping, Lookup, Row, Sequence, Top, Trailing
+from spark_jobs.definitions.api import *
+
 """
 NAMES = """view = Aggregate(of="customer_changed", by={"customer": "customer"}, measures={"name": Last("name")},
     owner="o", description="d")"""
@@ -36,10 +36,10 @@ def sequence(row: str = 'reach="1 minute"', resolve: str | None = None, **change
     return f'view = Sequence(key="card", rows={rows}, resolve={resolve!r}, {stated}, owner="o", description="d")'
 
 
-def load(folder: Path, **files: str) -> registry.Views:
+def load(folder: Path, **files: str) -> Views:
     for name, text in files.items():
         (folder / f"{name}.py").write_text(HEAD + text)
-    return registry.load(folder, SHAPES)
+    return load_views(folder, SHAPES)
 
 
 AGGREGATES = {
@@ -229,7 +229,7 @@ def test_the_bucket_of_a_window_is_its_pane_and_the_answer_has_other_keys(tmp_pa
 
 
 def test_every_view_of_the_project_loads_and_is_short() -> None:
-    views = registry.views()
+    views = project_views()
     assert len(views) >= 16
     for view in views:
         lines = (settings().views_folder / f"{view.id}.py").read_text().splitlines()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs import tables, warehouse
+from spark_jobs.storage import duckdb_reader, tables
 
 TABLE = "batch.things"
 AT = datetime(2026, 1, 5, 9, 0, 0, 999, tzinfo=UTC)  # microseconds, which Delta's statistics lack
@@ -58,11 +58,11 @@ def things(platform_home: Path) -> str:
     ],
 )
 def test_a_filter_finds_what_is_there_with_and_without_statistics(things: str, where: str, keys: str) -> None:
-    with warehouse.connect({"things": things}) as con:
+    with duckdb_reader.connect({"things": things}) as con:
         found = con.execute(f"SELECT string_agg(key, '' ORDER BY key) FROM things WHERE {where}").fetchone()
         assert found == (keys or None,)
 
 
 def test_a_file_that_cannot_hold_what_is_asked_is_not_read(things: str) -> None:
-    fragments = warehouse.dataset(things).get_fragments(filter=pa.compute.field("key") == "c")
+    fragments = duckdb_reader.dataset(things).get_fragments(filter=pa.compute.field("key") == "c")
     assert len(list(fragments)) == 1

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import registry, testing
+from spark_jobs.registry.views import project_views
+from spark_jobs.testing import cases
 
-CASES = testing.cases(Path(__file__).parent)
+CASES = cases.cases(Path(__file__).parent)
 
 
-def expected(case: testing.Case) -> testing.Answer:
-    return testing.in_order({name: utc(value) for name, value in row.items()} for row in case.expected)
+def expected(case: cases.Case) -> cases.Answer:
+    return cases.in_order({name: utc(value) for name, value in row.items()} for row in case.expected)
 
 
 def utc(value: Any) -> Any:
@@ -23,14 +24,14 @@ def utc(value: Any) -> Any:
 def test_every_view_has_three_cases() -> None:
     """A plain one; late, repeated and out of order; and the edge of its window or stretch."""
     counts = Counter(case.view for case in CASES)
-    assert registry.views().served.keys() == counts.keys()
+    assert project_views().served.keys() == counts.keys()
     assert not [view for view, cases in counts.items() if cases < 3]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}-{case.name}")
-def test_batch_speed_and_every_cut_between_give_the_expected_answer(case: testing.Case) -> None:
-    views = registry.views()
-    facts = testing.facts(case.batches)
+def test_batch_speed_and_every_cut_between_give_the_expected_answer(case: cases.Case) -> None:
+    views = project_views()
+    facts = cases.facts(case.batches)
     for cut in range(len(case.batches) + 1):
-        built, new = testing.until(facts, cut)
-        assert testing.answer(views.served[case.view], views, built, new, case.now) == expected(case), f"cut {cut}"
+        built, new = cases.until(facts, cut)
+        assert cases.answer(views.served[case.view], views, built, new, case.now) == expected(case), f"cut {cut}"

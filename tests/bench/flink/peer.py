@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from infra import jars
-from infra.java import find_java
 from infra.setup import Environment, build, find_uv
 from spark_jobs.settings import ROOT
+from spark_jobs.storage.java import find_java
 from tests.bench.cpu import Span
 from tests.bench.flink import sql
 from tests.bench.flink.checked import check

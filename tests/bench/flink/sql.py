@@ -9,8 +9,8 @@ exactly.
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_jobs import contracts
-from spark_jobs.feed.town import SHARES
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.sample.sources.town import SHARES
 
 INSTANT = "TIMESTAMP_LTZ(3)"
 TYPES = {
@@ -23,7 +23,7 @@ TYPES = {
 DUCKDB = {"STRING": "VARCHAR", "BIGINT": "BIGINT", "DOUBLE": "DOUBLE", "DATE": "DATE", INSTANT: "VARCHAR"}
 PAIMON = "paimon.`default`"
 LANDED_PREFIX = "landed_"
-READ = [name for name in SHARES if not contracts.load().of(name).nested]
+READ = [name for name in SHARES if not project_contracts().of(name).nested]
 """What the town sends, but for nested records, a hundredth of all."""
 
 
@@ -62,7 +62,7 @@ def source(event_type: str, servers: str) -> str:
 
 def fields(event_type: str) -> dict[str, str]:
     """Column -> Flink's type, of the records of an event type."""
-    own = {field.name: TYPES[str(field.arrow)] for field in contracts.load().of(event_type).fields}
+    own = {field.name: TYPES[str(field.arrow)] for field in project_contracts().of(event_type).fields}
     return {"event_id": "STRING", "event_type": "STRING", "occurred_at": INSTANT} | own
 
 

@@ -1,0 +1,232 @@
+"""One pass over the master log: records to facts, rejects and duplicates.
+
+master.log (the run's lsns) -> mapInArrow(decode) -> data files of facts.<type> and master.quarantine that no version
+names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, and
+notes of them.
+The layers share `decode`; what differs is de-duplication.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import FileSystem, FileType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.window import Window
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract
+from spark_jobs.contracts.schema_history import SchemaHistory
+from spark_jobs.engine import record_outcomes
+from spark_jobs.engine.decode.assemble import Decoded as Found
+from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.dedupe import without
+from spark_jobs.settings import settings
+from spark_jobs.storage import data_files, tables
+from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
+from spark_jobs.storage.log_reader import ARROW_ROWS, Batches, LogRecords, Reader
+
+COORDINATES = [name for name, _ in row_types.COORDINATES]
+IDENTITIES = pa.schema(
+    [("event_type", pa.string()), ("identity", pa.binary()), *row_types.COORDINATES, ("timestamp", row_types.INSTANT)]
+)
+QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
+STATE = "quarantined"
+
+REPORT = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("file", WRITTEN)])
+"""What a task has written: `name` is an event type, the quarantine's table, or IDENTITY_FILE."""
+IDENTITY_FILE = "identities"
+
+Task = Callable[[Batches], Batches]
+JudgedBy = tuple[SchemaHistory, int]
+"""The schemas of the log, and the cut up to which they count."""
+
+
+@dataclass(frozen=True)
+class DecodedFiles:
+    """`files`: table -> files that hold its rows; `losers`: IDENTITIES of the duplicates, which no file holds."""
+
+    spark: SparkSession
+    files: Mapping[str, Sequence[Written]]
+    counts: Mapping[str, int]
+    losers: DataFrame
+    duplicates: int
+
+    def rows(self, table: str, schema: pa.Schema) -> DataFrame:
+        """The rows for a table."""
+        return _read(self.spark, [one.address for one in self.files.get(table, ())], schema)
+
+
+@contextmanager
+def scratch(run_id: str) -> Iterator[str]:
+    """A folder beside the tables, which the workers reach; empty, and gone afterwards."""
+    root = f"{settings().warehouse}/decode.{run_id}"
+    fs, path = FileSystem.from_uri(root)
+    if fs.get_file_info(path).type is not FileType.NotFound:  # left by a try that was killed
+        fs.delete_dir(path)
+    fs.create_dir(path)
+    try:
+        yield root
+    finally:
+        fs.delete_dir(path)
+
+
+def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> DecodedFiles:
+    """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: scratch space."""
+    spark = records.spark
+    frame, read = records.tasks()
+    found = _written(frame, _decoding(read, judged_by, folder))
+    identities = _read(spark, [one.address for _, one in found.pop(IDENTITY_FILE, [])], IDENTITIES)
+    lost = f"{folder}/losers"
+    _losers(identities, history).write.parquet(lost)
+    losers = _read(spark, [lost], IDENTITIES)
+    repeated = dict[str, int](losers.groupBy("event_type").count().collect())
+    if repeated:
+        found |= _rewritten(
+            spark, {one: found[one] for one in (*repeated, record_outcomes.RECORD_OUTCOME) if one in found}, lost
+        )
+        found[record_outcomes.RECORD_OUTCOME] = [
+            *found.get(record_outcomes.RECORD_OUTCOME, ()),
+            *_written(losers, _noting()).get(record_outcomes.RECORD_OUTCOME, ()),
+        ]
+    by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in found.items()}
+    return DecodedFiles(
+        spark,
+        files={table: [one for _, one in rows] for table, rows in by_table.items()},
+        counts=Counter({table: sum(count for count, _ in rows) for table, rows in by_table.items()}),
+        losers=losers,
+        duplicates=sum(repeated.values()),
+    )
+
+
+def fact_columns(contract: Contract) -> pa.Schema:
+    """The columns of facts.<type>; Spark knows no binary of fixed size."""
+    fields = [
+        pa.field(f.name, pa.binary()) if pa.types.is_fixed_size_binary(f.type) else f for f in contract.fact_schema
+    ]
+    return pa.schema([*fields, ("day", pa.date32())])
+
+
+def _read(spark: SparkSession, addresses: list[str], schema: pa.Schema) -> DataFrame:
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    return spark.read.schema(columns).parquet(*addresses) if addresses else spark.createDataFrame([], columns)
+
+
+def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]]]:
+    """Name -> rows and file of each file that the tasks wrote."""
+    report = frame.mapInArrow(task, from_arrow_schema(REPORT)).toArrow().to_pylist()
+    found: dict[str, list[tuple[int, Written]]] = {}
+    for one in report:
+        found.setdefault(one["name"], []).append((one["rows"], Written(**one["file"])))
+    return found
+
+
+def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
+    roots = {one.event_type: tables.path(tables.facts(one.event_type)) for one in project_contracts()}
+    quarantine = tables.path(tables.QUARANTINE)
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        pending, size = list[Found](), 0
+        for batch in read(batches):
+            pending.append(decode_logged(pa.Table.from_batches([batch]).cast(row_types.RECORD), *judged_by))
+            size += batch.num_rows
+            if size >= tables.ROWS_PER_FILE:
+                yield from flushed(pending)
+                pending, size = [], 0
+        yield from flushed(pending)
+
+    def flushed(pending: list[Found]) -> Iterator[pa.RecordBatch]:
+        identities = []
+        for event_type in dict.fromkeys(name for found in pending for name in found.facts):
+            facts = pa.concat_tables([found.facts[event_type] for found in pending if event_type in found.facts])
+            if event_type != record_outcomes.RECORD_OUTCOME:
+                identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
+            yield from _file(event_type, roots[event_type], _in_time(facts, event_type))
+        if pending:
+            rejects = pa.concat_tables([found.rejects for found in pending])
+            states = pa.array([STATE] * rejects.num_rows, pa.string())
+            yield from _file(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
+        if identities:
+            yield from _file(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
+
+    return run
+
+
+def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
+    """With their day, and in the order of time, so that a day's facts are found by the statistics of row groups."""
+    days = facts["occurred_at"].cast(pa.timestamp("us")).cast(pa.date32())
+    columns = fact_columns(project_contracts().of(event_type))
+    return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
+
+
+def _file(name: str, root: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Write one file, and report it."""
+    with FileWriter(root) as writer:
+        for first in range(0, rows.num_rows, ARROW_ROWS):
+            writer.add(rows.slice(first, ARROW_ROWS))
+        reported = [{"name": name, "rows": rows.num_rows, "file": one.as_dict()} for one in writer.written()]
+    yield from pa.Table.from_pylist(reported, schema=REPORT).to_batches()
+
+
+def _rewritten(
+    spark: SparkSession, found: Mapping[str, Sequence[tuple[int, Written]]], lost: str
+) -> dict[str, list[tuple[int, Written]]]:
+    """The files again without the losers; the old ones are deleted."""
+    old = [(event_type, one) for event_type, written in found.items() for _, one in written]
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            event_type, written = old[number]
+            facts = _table(written.address)
+            first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
+            here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
+            of_type = here & (ds.field("event_type") == event_type)  # a note is of a record of any type
+            losers = _table(lost, here if event_type == record_outcomes.RECORD_OUTCOME else of_type)
+            yield from _file(event_type, written.root, without(facts, losers.select(COORDINATES)))
+
+    new = _written(spark.range(0, len(old), 1, len(old)), run)
+    data_files.discard(one for _, one in old)
+    return {event_type: new.get(event_type, []) for event_type in found}
+
+
+def _noting() -> Task:
+    """Writes the notes of duplicates."""
+    root = tables.path(tables.facts(record_outcomes.RECORD_OUTCOME))
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        lost = [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]
+        if lost:
+            yield from _file(
+                record_outcomes.RECORD_OUTCOME,
+                root,
+                _in_time(record_outcomes.of_duplicates(pa.concat_tables(lost)), record_outcomes.RECORD_OUTCOME),
+            )
+
+    return run
+
+
+def _table(address: str, where: ds.Expression | None = None) -> pa.Table:
+    fs, path = FileSystem.from_uri(address)
+    return ds.dataset(path, format="parquet", filesystem=fs).to_table(filter=where)
+
+
+def _losers(facts: DataFrame, history: DataFrame | None) -> DataFrame:
+    """Coordinates, event type and identity of every fact that is not the first of its identity.
+
+    Only identities that occur twice, or in the history, are compared; that is one hash aggregate over 16-byte keys.
+    """
+    suspects = facts.groupBy("identity").count().where("count > 1").select("identity", F.lit(False).alias("is_known"))
+    if history is not None:
+        before = history.join(facts.select("identity"), "identity", "left_semi")
+        suspects = suspects.unionByName(before.select("identity", F.lit(True).alias("is_known")))
+    suspects = suspects.groupBy("identity").agg(F.max("is_known").alias("is_known"))
+    order = Window.partitionBy("identity").orderBy(*COORDINATES)
+    ranked = facts.join(suspects, "identity").withColumn("place", F.row_number().over(order))
+    return ranked.where("is_known OR place > 1").select(IDENTITIES.names)

@@ -1,0 +1,71 @@
+"""The tables of the `decode` step: how they are made, and how a run's rows replace what is there.
+
+Contracts -> facts.<type>, master.quarantine, master.duplicates.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+
+from spark_jobs.batch.decode_job import QUARANTINED, fact_columns
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.storage import data_files, ddl, spark_writer, tables
+from spark_jobs.storage.data_files import Written
+from spark_jobs.storage.lsn_ranges import Scope
+
+DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
+
+# What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
+STATISTICS = "lsn,day,occurred_at"
+
+
+def create() -> None:
+    """Every table of this step exists, empty at first, with a column for every field of its contract."""
+    statistics = {"delta.dataSkippingStatsColumns": STATISTICS}
+    for one in project_contracts():
+        ddl.create(tables.facts(one.event_type), fact_columns(one), properties=statistics)
+    ddl.create(tables.QUARANTINE, QUARANTINED)
+    ddl.create(tables.DUPLICATES, DUPLICATE)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows for a table, and the files that hold just these rows, if any.
+
+    also_again: replace the table's rows of the lsns decoded again too, not only of the new ones.
+    """
+
+    table: str
+    rows: DataFrame
+    has_rows: bool
+    also_again: bool
+    files: Sequence[Written] = ()
+
+
+def replace(output: Output, todo: Scope) -> None:
+    """Put the rows of the scope in the place of the table's.
+
+    Where the table has no such rows, as in every first try of new lsns, the files become part of it as they are.
+    """
+    where = todo.sql(only_new=not output.also_again)
+    if output.also_again or _newest_lsn(output.table) > todo.previous:
+        spark_writer.replace_where(output.rows.where(where), output.table, where)
+    elif output.has_rows and output.files and not todo.again:
+        data_files.commit(tables.path(output.table), output.files, {"cut": str(todo.cut)})
+        return
+    elif output.has_rows:
+        spark_writer.append(output.rows.where(where), output.table)
+    data_files.discard(output.files)
+
+
+def _newest_lsn(table: str) -> int:
+    """From the table's file statistics; 2**63 - 1 where a file has none."""
+    found = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
+    if not found.num_rows:
+        return 0
+    newest: Iterable[int | None] = found["max.lsn"].to_pylist() if "max.lsn" in found.column_names else [None]
+    return max(2**63 - 1 if lsn is None else lsn for lsn in newest)

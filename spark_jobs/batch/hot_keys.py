@@ -1,0 +1,32 @@
+"""The cap: keys of a sequence view whose open stretch has become too long to be resolved at every question.
+
+stored rows of a build -> CappedKey -> ledger. Such a key is served as of the build; what it sends later waits for the
+next one, which resolves all of it. A bot costs its own freshness, and no other reader's time.
+"""
+
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine import deferred_rows, sequences
+from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.ledger.schema import HotKey
+from spark_jobs.storage import duckdb_reader, tables
+
+MOST = 1_000
+"""So many keys of a view are capped at most, those with the longest stretches: each is a literal in the serving SQL."""
+
+
+def hot_keys(view: SequenceView, version: int, most_rows: int) -> list[HotKey]:
+    """The keys with more than `most_rows` rows in a stretch that is not over at the view's newest row."""
+    if duckdb_reader.row_count(tables.batch_rows(view.id), version) <= most_rows:
+        return []
+    carried = sequences.not_carried(view)
+    with duckdb_reader.connect({"stored": (tables.batch_rows(view.id), version)}) as con:
+        found = con.execute(
+            f"SELECT CAST(key AS VARCHAR), {deferred_rows.digest(Dialect.DUCKDB)}, count(*) AS size "
+            f"FROM stored{carried} GROUP BY key, stretch_end HAVING size > {most_rows:d} AND "
+            "stretch_end >= (SELECT max(ts) FROM stored) "
+            f"ORDER BY size DESC, 1 LIMIT {MOST}"
+        ).fetchall()
+    return [
+        HotKey(view_id=view.id, batch_version=version, digest=digest, key=key, row_count=size)
+        for key, digest, size in found
+    ]

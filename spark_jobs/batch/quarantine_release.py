@@ -1,0 +1,55 @@
+"""Records that come out of quarantine because a schema that came after them accepts them.
+
+schemas that came in force in (previous cut, cut] -> quarantined records of their topics -> decode -> the lsns to decode
+again: of those records, and of what repeats them, for the first record of an identity counts.
+"""
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.schema_history import SchemaHistory
+from spark_jobs.engine import record_outcomes
+from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.storage import duckdb_reader, tables
+
+RECORDS_AT_ONCE = 100_000
+
+
+def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
+    """Lsns at or below `previous` whose facts are others at `cut`."""
+    new = {one.event_type for one in history.within(previous, cut)}
+    topics = sorted({project_contracts().of(event_type).topic for event_type in new})
+    if not topics or not duckdb_reader.exists(tables.QUARANTINE):
+        return []
+    con = duckdb_reader.connect({})
+    con.execute("CREATE TEMP TABLE accepted (lsn BIGINT, event_type VARCHAR, identity BLOB)")
+    for records in _quarantined(topics, previous):
+        for facts in record_outcomes.countable(decode_logged(records, history, cut).facts).values():
+            con.register("facts", facts.select(["lsn", "event_type", "identity"]))
+            con.execute("INSERT INTO accepted FROM facts")
+    sources = ["SELECT lsn FROM accepted", *_repeating(con)]
+    found = con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)}) WHERE lsn <= {previous:d}")
+    return [lsn for (lsn,) in found.fetchall()]
+
+
+def _quarantined(topics: list[str], previous: int) -> Iterator[pa.Table]:
+    of = ds.field("topic").isin(topics) & (ds.field("lsn") <= previous)
+    scanner = duckdb_reader.dataset(tables.QUARANTINE).scanner(
+        columns=row_types.RECORD.names, filter=of, batch_size=RECORDS_AT_ONCE
+    )
+    for batch in scanner.to_batches():
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
+
+
+def _repeating(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """SELECTs of the lsns of stored facts with the same identity."""
+    types = con.execute("SELECT DISTINCT event_type FROM accepted ORDER BY event_type").fetchall()
+    for number, (event_type,) in enumerate(types):
+        con.register(f"stored_{number}", duckdb_reader.dataset(tables.facts(event_type)))
+        yield f"SELECT lsn FROM stored_{number} WHERE identity IN (SELECT identity FROM accepted)"

@@ -1,0 +1,140 @@
+"""Which schema versions are in force at which lsn, as the log itself says: what a record means is decided by its log.
+
+master.log (rows of kind `schema`) -> SchemaHistory -> the Contracts of an lsn.
+A version is in force from its entry on. What was there when the log began stands at lsn 0, before every record.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract, ContractError, Contracts
+
+TELLING = {"title", "description", "examples", "$comment", "$id", "$schema", "owner", "examples_bad"}
+"""Keywords of a schema that tell people something and decide nothing."""
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """A version of an event type, and the lsn from which on it is in force."""
+
+    lsn: int
+    event_type: str
+    version: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.event_type}.v{self.version}"
+
+
+@dataclass(frozen=True)
+class SchemaHistory:
+    """`entries`: in the order of lsns. Where there is none every version is in force."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def at(self, lsn: int) -> Contracts:
+        """The versions in force at an lsn."""
+        if not self.entries:
+            return project_contracts()
+        return _in_force(frozenset((one.event_type, one.version) for one in self.entries if one.lsn <= lsn))
+
+    def eras(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Ranges of lsns, both ends included, within which the same versions are in force."""
+        begins = sorted({first, *(one.lsn for one in self.entries if first < one.lsn <= last)})
+        yield from ((begin, after - 1) for begin, after in pairwise([*begins, last + 1]))
+
+    def within(self, above: int, upto: int) -> list[Entry]:
+        """The entries of (above, upto]."""
+        return [one for one in self.entries if above < one.lsn <= upto]
+
+    def with_new(self, lsn: int) -> "SchemaHistory":
+        """And every other version that there is, from `lsn` on."""
+        known = {(one.event_type, one.version) for one in self.entries}
+        found = [Entry(lsn, *one) for one in sorted(_loaded().keys() - known)]
+        return SchemaHistory((*self.entries, *found))
+
+
+EVERY_SCHEMA = SchemaHistory()
+"""As before a log begins."""
+
+
+def rows(entries: Sequence[Entry]) -> pa.Table:
+    """Entries as rows of the log, without the day on which they land: `key` names the schema, `value` is its text."""
+    listed = [
+        {"lsn": one.lsn, "kind": row_types.SCHEMA_ROW, "topic": contract.topic, "key": one.name.encode(), "value": text}
+        for one in entries
+        for contract in (_loaded()[one.event_type, one.version],)
+        for text in (json.dumps(contract.schema, ensure_ascii=False).encode(),)
+    ]
+    return pa.Table.from_pylist(listed, schema=row_types.LOG)
+
+
+def from_rows(logged: Sequence[dict[str, Any]]) -> SchemaHistory:
+    """The history that the log's rows of kind `schema` tell (lsn, key, value).
+
+    Raises ContractError where a schema file no longer says what it said when it came in force.
+    """
+    entries = [_entry(row) for row in logged]
+    for entry, row in zip(entries, logged, strict=True):
+        _refuse_changed(entry, json.loads(row["value"]))
+    return SchemaHistory(tuple(sorted(entries)))
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    event_type, _, version = row["key"].decode().rpartition(".v")
+    return Entry(row["lsn"], event_type, int(version))
+
+
+def _refuse_changed(entry: Entry, before: dict[str, Any]) -> None:
+    contract = _loaded().get((entry.event_type, entry.version))
+    if contract is None:
+        what = "is gone"
+    elif differing := sorted(_differences(_deciding(before), _deciding(contract.schema))):
+        what = f"says something else now ({', '.join(differing)})"
+    else:
+        return
+    raise ContractError(
+        f"schemas/events/{entry.name}.json {what}, but is in force since lsn {entry.lsn}: records were judged by it. "
+        f"Put it back, and write what is to change to {entry.event_type}.v{_newest(entry.event_type) + 1}.json"
+    )
+
+
+def _newest(event_type: str) -> int:
+    return max((version for name, version in _loaded() if name == event_type), default=0)
+
+
+def _deciding(schema: dict[str, Any]) -> dict[str, Any]:
+    """The part of a schema that decides about records."""
+    fields = {name: _not_telling(rules) for name, rules in schema["properties"].items()}
+    return {**_not_telling(schema), "properties": fields, "x-tidemark": _not_telling(schema["x-tidemark"])}
+
+
+def _not_telling(rules: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in rules.items() if name not in TELLING}
+
+
+def _differences(before: Any, now: Any, at: str = "") -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in before.keys() | now.keys():
+            yield from _differences(before.get(name), now.get(name), f"{at}.{name}" if at else name)
+    elif before != now:
+        yield at
+
+
+def _loaded() -> dict[tuple[str, int], Contract]:
+    return {(one.event_type, one.version): one for of_type in project_contracts().versions.values() for one in of_type}
+
+
+@cache
+def _in_force(versions: frozenset[tuple[str, int]]) -> Contracts:
+    known = project_contracts().versions.items()
+    kept = {name: tuple(one for one in of_type if (name, one.version) in versions) for name, of_type in known}
+    return Contracts({name: of_type for name, of_type in kept.items() if of_type})

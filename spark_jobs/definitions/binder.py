@@ -1,0 +1,252 @@
+"""A view's declaration joined to the event types it reads: the object that the rest of Tidemark works with.
+
+Declaration + event shapes -> AggregateView | SequenceView, or ViewError (reason, hint).
+Everything here is checked once, when views are loaded; the SQL modules may rely on it.
+"""
+
+import re
+from collections.abc import Mapping
+
+from spark_jobs.definitions.bound_measure import BoundMeasure
+from spark_jobs.definitions.bound_view import RANK, AggregateView, BoundRow, SequenceView
+from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
+from spark_jobs.definitions.measures.base import Measure, MeasureError
+from spark_jobs.definitions.measures.ordered import Last
+from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Window
+from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
+from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.expressions.expression import Expression, parse
+from spark_jobs.expressions.kinds import Kind
+
+NAME = re.compile(r"[a-z](_?[a-z0-9])*")
+EVERY = "*"
+RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
+
+
+class ViewError(ValueError):
+    """Why a view cannot be used, and what to do about it."""
+
+    def __init__(self, reason: str, hint: str):
+        super().__init__(f"{reason}; {hint}")
+        self.reason, self.hint = reason, hint
+
+
+def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes) -> AggregateView:
+    """Parse every expression of an Aggregate against its event types.
+
+    Raises: ViewError, ExpressionError.
+    """
+    types = _types(declared, shapes)
+    fields = dict(ENVELOPE) if declared.of == EVERY else _fields(types, shapes)
+    for column in (*declared.by, *declared.measures, *declared.each, *declared.derived, *declared.lookups):
+        _check_name(column)
+    if not declared.by or not declared.measures:
+        raise ViewError(
+            "an Aggregate needs keys and measures", "fill `by` and `measures`; one row in all: by a constant"
+        )
+    _refuse_clashes(declared)
+    each = {column: _element(text, fields, f"{file}, each {column}") for column, text in declared.each.items()}
+    fields = {**fields, **dict.fromkeys(each, "STRING")}
+    measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
+    is_changelog = all(shapes[one].compacted for one in types)
+    window = _window(declared.window, is_changelog) if declared.window else None
+    pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
+    keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in {**declared.by, **pane}.items()}
+    answer = _answer(keys, window, measures)
+    derived = {name: parse(text, answer, f"{file}, derived {name}") for name, text in declared.derived.items()}
+    answer |= {name: one.kind for name, one in derived.items()}
+    view = AggregateView(
+        name=name,
+        version=declared.version,
+        declaration=declared,
+        shapes={one: shapes[one] for one in types},
+        keys=keys,
+        window=window,
+        where=_condition(declared.where, fields, f"{file}, where"),
+        each=each,
+        measures=measures,
+        derived=derived,
+        having=_condition(declared.having, answer, f"{file}, having"),
+        tombstone=_tombstone(measures, fields, file) if is_changelog else None,
+    )
+    _check_top(view)
+    return view
+
+
+def _types(declared: Aggregate, shapes: EventTypes) -> tuple[str, ...]:
+    if not declared.of:
+        raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `over`")
+    if declared.of == EVERY:
+        return tuple(sorted(name for name, shape in shapes.items() if not shape.noted))
+    return (declared.of,) if isinstance(declared.of, str) else declared.of
+
+
+def _answer(
+    keys: Mapping[str, Expression], window: BoundWindow | None, measures: tuple[BoundMeasure, ...]
+) -> dict[str, Kind]:
+    """The columns that derived ones and `having` may use."""
+    kinds = {name: key.kind for name, key in keys.items() if name != PANE} | (window.columns if window else {})
+    return kinds | {measure.name: measure.answer_kind for measure in measures}
+
+
+def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind], file: str) -> BoundMeasure | None:
+    """An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row."""
+    is_upsert = any(m.measure.order == "last" and not m.measure.where for m in measures)
+    return _measure("event__deleted", Last("deleted"), fields, file) if is_upsert else None
+
+
+def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str) -> BoundMeasure:
+    where = f"{file}, measure {name}"
+    value = parse(measure.of, fields, where) if measure.of is not None else None
+    bound = BoundMeasure(name, measure, value, _condition(measure.where, fields, where))
+    try:
+        _ = bound.state
+    except MeasureError as error:
+        raise ViewError(f"measure {name}: {error.reason}", error.hint) from None
+    return bound
+
+
+def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
+    """Parse every expression of a Sequence; its `resolve` is checked by sequences.check_resolve.
+
+    Raises: ViewError, ExpressionError.
+    """
+    if not declared.rows:
+        raise ViewError("a Sequence needs rows", "give at least one kind of row")
+    for column in (declared.key, *declared.rows, *declared.results):
+        _check_name(column)
+    rows = tuple(_row(kind, row, shapes, file, declared) for kind, row in declared.rows.items())
+    if len({row.key.kind for row in rows}) > 1:
+        raise ViewError("rows have keys of different kinds", "CAST the keys to one kind, BIGINT or STRING")
+    columns: dict[str, Kind] = {}
+    for column, expression in ((c, e) for row in rows for c, e in row.columns.items()):
+        if columns.setdefault(column, expression.kind) != expression.kind:
+            raise ViewError(f"column {column} has different kinds in different rows", "CAST it, or use another name")
+    served = declared.results if declared.resolve else columns
+    hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
+    types = [one for row in rows for one in (row.declaration.of, row.declaration.given) if one]
+    known = {one: shapes[one] for one in types}
+    row = {**columns, declared.key: rows[0].key.kind}
+    alert = _condition(declared.alert.where, row, f"{file}, alert") if declared.alert else None
+    return SequenceView(name, declared.version, declared, known, rows, hide, alert)
+
+
+def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence) -> BoundRow:
+    fields, where = _fields((row.of,), shapes), f"{file}, row {kind}"
+    known = _fields((row.given,), shapes) if row.given else {}
+    given = {name: one for name, one in known.items() if name not in ENVELOPE}
+    if clash := sorted(fields.keys() & given.keys()):
+        raise ViewError(f"row {kind}: both {row.of} and {row.given} have {', '.join(clash)}", "rename one of them")
+    fields |= given
+    for column in row.columns:
+        _check_name(column)
+        if column in {"key", "ts", "kind", "tie", "opened_at", "closes_at"}:
+            raise ViewError(f"row {kind} has a column named {column}", "that name is taken by the row itself")
+    if row.reach is None and not row.carried and "{forever}" not in (declared.resolve or ""):
+        raise ViewError(
+            f"row {kind} has no bound on its reach and no result that could cover it",
+            "give it a reach, or let `resolve` yield a waiting result that closes at {forever}",
+        )
+    key, ts = parse(row.key, fields, f"{where}, key"), parse(row.ts, fields, f"{where}, ts")
+    if key.kind not in ("BIGINT", "STRING"):
+        raise ViewError(f"row {kind} has a key of kind {key.kind}", "CAST the key to BIGINT or STRING")
+    if ts.kind != "TIMESTAMP":
+        raise ViewError(f"row {kind} has a ts of kind {ts.kind}", "use a TIMESTAMP, such as occurred_at")
+    columns = {column: parse(text, fields, f"{where}, column {column}") for column, text in row.columns.items()}
+    condition = _condition(row.where, fields, f"{where}, where")
+    reach = _microseconds(row.reach, f"row {kind} has the reach") if row.reach is not None else None
+    return BoundRow(kind, row, shapes[row.of], given, key, ts, condition, columns, reach)
+
+
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_DAY = 86_400 * 1_000_000
+_MOST_PANES = 1_440
+
+
+def _microseconds(duration: str, what: str) -> int:
+    found = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", duration)
+    if not found:
+        raise ViewError(f"{what} {duration!r}", 'write it as "30 minutes" (seconds, minutes, hours, days)')
+    return int(found[1]) * _UNITS[found[2]] * 1_000_000
+
+
+def _window(declared: Window, is_changelog: bool) -> BoundWindow:
+    if is_changelog:
+        raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
+    size = _microseconds(declared.size, "the window has the size")
+    every = _microseconds(declared.every, "the window has panes of")
+    if not every or _DAY % every or size % every or not size // every:
+        raise ViewError(
+            f"a window of {declared.size} every {declared.every}",
+            "its size is a multiple of `every`, and a day is one as well: size='10 minutes', every='1 minute'",
+        )
+    if size // every > _MOST_PANES:
+        raise ViewError(f"a window of {size // every:,} panes", f"at most {_MOST_PANES:,}: choose a longer `every`")
+    return BoundWindow(declared, size, every)
+
+
+def _fields(types: tuple[str, ...], shapes: EventTypes) -> dict[str, Kind]:
+    """The columns that expressions may use: the envelope and the fields of all the types."""
+    fields: dict[str, Kind] = {}
+    for event_type in types:
+        if event_type not in shapes:
+            raise ViewError(
+                f"unknown event type {event_type}", f"known are {', '.join(sorted(shapes))}; see schemas/events"
+            )
+        fields |= ENVELOPE if shapes[event_type].has_envelope else {}
+        for field, kind in shapes[event_type].fields.items():
+            if fields.setdefault(field, kind) != kind:
+                raise ViewError(
+                    f"field {field} is {fields[field]} and {kind}", "use views of their own for these types"
+                )
+    return fields
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name) or name in RESERVED:
+        raise ViewError(f"{name!r} cannot be a column", "use lower case letters, digits and single underscores")
+
+
+def _refuse_clashes(declared: Aggregate) -> None:
+    seen = {PANE, START, END} if declared.window else set()
+    seen |= {RANK} if declared.top else set()
+    for column in (*declared.by, *declared.measures, *declared.derived, *declared.lookups):
+        if column in seen:
+            raise ViewError(f"two columns are named {column}", "rename one of them")
+        seen.add(column)
+
+
+def _check_top(view: AggregateView) -> None:
+    if view.top is None:
+        return
+    if view.top.k < 1:
+        raise ViewError(f"the top {view.top.k} rows", "serve at least one row: Top(k=10, ...)")
+    if view.top.by not in {*(measure.name for measure in view.measures), *view.derived}:
+        raise ViewError(f"rows are ranked by {view.top.by}", "name one of the measures or derived columns")
+    if unknown := [name for name in view.top.per if name not in view.served_keys]:
+        raise ViewError(f"there are ranks per {', '.join(unknown)}", f"the keys are {', '.join(view.served_keys)}")
+
+
+def _key(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
+    expression = parse(text, fields, where)
+    if expression.kind == "DOUBLE" or expression.kind.startswith("ARRAY"):
+        raise ExpressionError(text, where, f"a key cannot be {expression.kind}", "CAST it to BIGINT, DECIMAL or STRING")
+    return expression
+
+
+def _condition(text: str | None, fields: Mapping[str, Kind], where: str) -> Expression | None:
+    if text is None:
+        return None
+    expression = parse(text, fields, where)
+    if expression.kind != "BOOLEAN":
+        raise ExpressionError(text, where, f"a filter cannot be {expression.kind}", "write a condition")
+    return expression
+
+
+def _element(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
+    expression = parse(text, fields, where)
+    if expression.kind != "ARRAY<STRING>" or expression.duckdb_fails or expression.spark_fails:
+        raise ExpressionError(
+            text, where, "`each` takes an ARRAY<STRING> that cannot fail", "use split(column, 'pattern')"
+        )
+    return expression

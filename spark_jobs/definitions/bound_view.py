@@ -1,0 +1,234 @@
+"""A view as the rest of Tidemark sees it: a declaration whose expressions are parsed and typed.
+
+declaration.py (what the author wrote) + event types -> binding.py -> AggregateView | SequenceView.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import pyarrow as pa
+
+from spark_jobs.definitions.bound_measure import BoundMeasure
+from spark_jobs.definitions.event_columns import EventColumns, EventTypes
+from spark_jobs.definitions.measures.base import StateColumn, StateKind
+from spark_jobs.definitions.spec import Aggregate, Lookup, Row, Sequence, Top
+from spark_jobs.definitions.windows import PANE, BoundWindow
+from spark_jobs.expressions.arrow_types import arrow_of
+from spark_jobs.expressions.expression import Expression
+from spark_jobs.expressions.kinds import Kind
+
+RANK = "rank"
+
+_POSITION = [("at", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+_STATE: dict[StateKind, pa.DataType] = {
+    "DECIMAL(38,0)": pa.decimal128(38, 0),
+    "POSITION": pa.struct(_POSITION),  # event time first, then the source position; changelogs leave `at` at 0
+    "SKETCH": pa.binary(),
+}
+
+# Keys of which to_date(key) is the day of occurred_at for every fact: batch.<view> is partitioned by that day.
+_OF_ITS_DAY = re.compile(
+    r"occurred_at|to_date\(occurred_at\)|cast\(occurred_at as date\)"
+    r"|date_trunc\('(second|minute|hour|day)', ?occurred_at\)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """name and version of a view, and the names made of them."""
+
+    name: str
+    version: int
+
+    @property
+    def id(self) -> str:
+        """The file's and the tables' name: `orders_by_day`, later `orders_by_day_v2`."""
+        return self.name if self.version == 1 else f"{self.name}_v{self.version}"
+
+    @property
+    def column(self) -> str:
+        """The struct column of speed.partials."""
+        return f"{self.name}_v{self.version}"
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateView(Identity):
+    declaration: Aggregate
+    shapes: EventTypes  # of its event types only
+    keys: Mapping[str, Expression]  # as stored: with the pane of a window
+    window: BoundWindow | None
+    where: Expression | None
+    each: Mapping[str, Expression]
+    measures: tuple[BoundMeasure, ...]
+    derived: Mapping[str, Expression]
+    having: Expression | None
+    tombstone: BoundMeasure | None  # over changelogs: whether the last fact of the key removed it
+
+    @property
+    def owner(self) -> str:
+        return self.declaration.owner
+
+    @property
+    def description(self) -> str:
+        return self.declaration.description
+
+    @property
+    def lookups(self) -> Mapping[str, Lookup]:
+        return self.declaration.lookups
+
+    @property
+    def top(self) -> Top | None:
+        return self.declaration.top
+
+    @cached_property
+    def served_keys(self) -> Mapping[str, Kind]:
+        """What tells the answer's rows apart: the keys, with the columns of a window in the place of its pane."""
+        kinds = {name: key.kind for name, key in self.keys.items()}
+        if self.window is None:
+            return kinds
+        return {name: kind for name, kind in kinds.items() if name != PANE} | self.window.columns
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        return tuple(self.shapes)
+
+    @cached_property
+    def distinct_keys(self) -> dict[str, BoundMeasure]:
+        """Values of exact distinct counts: keys of the partial, not of the answer."""
+        return {f"{m.name}__value": m for m in self.measures if m.measure.joins_key}
+
+    @cached_property
+    def state(self) -> list[StateColumn]:
+        """All stored columns beside the keys, shared ones once."""
+        return list({part.column: part for measure in self.stored for part in measure.state}.values())
+
+    @property
+    def stored(self) -> tuple[BoundMeasure, ...]:
+        return (*self.measures, self.tombstone) if self.tombstone else self.measures
+
+    @property
+    def is_changelog(self) -> bool:
+        return all(shape.compacted for shape in self.shapes.values())
+
+    @cached_property
+    def expressions(self) -> list[Expression]:
+        measured = [e for m in self.stored for e in (m.value, m.condition)]
+        return [e for e in (*self.keys.values(), *self.each.values(), self.where, *measured) if e]
+
+    @cached_property
+    def used_columns(self) -> frozenset[str]:
+        """The columns of facts that any expression uses, with what rejects and the order of events need."""
+        used = frozenset[str]().union(*(expression.columns for expression in self.expressions))
+        return (used | {"event_type", "occurred_at"}) - self.each.keys()
+
+    @cached_property
+    def field_kinds(self) -> dict[str, Kind]:
+        return {name: kind for shape in self.shapes.values() for name, kind in shape.fields.items()}
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """Keys of the partial, those of exact distinct counts last."""
+        keys = [(name, arrow_of(key.kind)) for name, key in self.keys.items()]
+        extra = [(name, arrow_of(m.value.kind)) for name, m in self.distinct_keys.items() if m.value]
+        return pa.schema([*keys, *extra])
+
+    @cached_property
+    def partial_schema(self) -> pa.Schema:
+        return pa.schema([*self.key_schema, *((one.column, _arrow_of(one.kind)) for one in self.state)])
+
+    @cached_property
+    def bucket(self) -> str | None:
+        """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
+        if self.window:
+            return PANE
+        texts = {name: key.text.strip().lower() for name, key in self.keys.items()}
+        return next((name for name, text in texts.items() if _OF_ITS_DAY.fullmatch(text)), None)
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One row kind of a sequence; reach in microseconds, None where unbounded."""
+
+    kind: str
+    declaration: Row
+    shape: EventColumns
+    given: Mapping[str, Kind]  # the columns of the fact that is given
+    key: Expression
+    ts: Expression
+    where: Expression | None
+    columns: Mapping[str, Expression]
+    reach: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceView(Identity):
+    declaration: Sequence
+    shapes: EventTypes  # of its event types only
+    rows: tuple[BoundRow, ...]
+    hide: Expression | None
+    alert_where: Expression | None
+
+    @property
+    def owner(self) -> str:
+        return self.declaration.owner
+
+    @property
+    def description(self) -> str:
+        return self.declaration.description
+
+    @property
+    def bucket(self) -> None:
+        return None
+
+    @property
+    def key(self) -> str:
+        return self.declaration.key
+
+    @property
+    def results(self) -> Mapping[str, Kind]:
+        return self.declaration.results if self.declaration.resolve else self.columns
+
+    @cached_property
+    def event_types(self) -> tuple[str, ...]:
+        return (*self.row_types, *(name for name in self.given if name not in self.row_types))
+
+    @cached_property
+    def row_types(self) -> tuple[str, ...]:
+        """The event types of which each fact becomes a row."""
+        return tuple(dict.fromkeys(row.declaration.of for row in self.rows))
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """The event types of which rows are given the newest fact."""
+        return tuple(dict.fromkeys(row.declaration.given for row in self.rows if row.declaration.given))
+
+    @cached_property
+    def columns(self) -> dict[str, Kind]:
+        """The projected columns of all row kinds; null in the kinds that lack them."""
+        return {name: column.kind for row in self.rows for name, column in row.columns.items()}
+
+    @cached_property
+    def row_kinds(self) -> dict[str, Kind]:
+        """The stored row: key, ts (microseconds), kind, tie (the source position), and the columns."""
+        return {"key": self.rows[0].key.kind, "ts": "BIGINT", "kind": "STRING", "tie": "STRING", **self.columns}
+
+    @cached_property
+    def result_kinds(self) -> dict[str, Kind]:
+        """The stored result; instants are BIGINT microseconds."""
+        stored = {name: "BIGINT" if kind == "TIMESTAMP" else kind for name, kind in self.results.items()}
+        return {"key": self.rows[0].key.kind, "opened_at": "BIGINT", "closes_at": "BIGINT", **stored}
+
+    @cached_property
+    def partial_schema(self) -> pa.Schema:
+        return pa.schema([(name, arrow_of(kind)) for name, kind in self.row_kinds.items()])
+
+
+View = AggregateView | SequenceView
+"""A view that both layers store; nothing is stored of a chained one (engine.chained_view)."""
+
+
+def _arrow_of(kind: StateKind) -> pa.DataType:
+    return _STATE.get(kind) or arrow_of(cast(Kind, kind))

@@ -1,0 +1,107 @@
+"""What every measure says: which columns it stores, how they merge, and what is served.
+
+facts --make--> state columns --merge--> fewer rows of the same columns --final--> the answer.
+`merge` is associative and commutative, and a partial merged with nothing is itself: tests/laws/test_measures.py.
+Templates: `[name]` is a quoted column, `{x}` the measured value, `{f}` its FILTER clause or nothing.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from spark_jobs.expressions.dialect import Dialect, Sql
+from spark_jobs.expressions.kinds import Kind
+
+StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH"]
+"""The type of a stored column. POSITION: where a fact stands among all facts; SKETCH: bytes of a HyperLogLog sketch."""
+
+WIDE: Literal["DECIMAL(38,0)"] = "DECIMAL(38,0)"
+"""Exact sums are this wide, so that no fact can overflow one; they are narrowed when served."""
+
+
+class MeasureError(ValueError):
+    """A measure cannot be taken of this kind of value: `reason` and what to do, `hint`."""
+
+    def __init__(self, reason: str, hint: str):
+        super().__init__(reason)
+        self.reason, self.hint = reason, hint
+
+
+@dataclass(frozen=True)
+class StateColumn:
+    """One stored column. A SKETCH is made as DuckDB's list of values, which `engine.sketches` turns into bytes."""
+
+    column: str
+    kind: StateKind
+    make: Sql
+    merge: Sql
+
+
+@dataclass(frozen=True)
+class Measure:
+    """of: the measured expression. where: only facts for which it is true. tolerance: for floating values."""
+
+    of: str | None = None
+    where: str | None = None
+    tolerance: float | None = None
+
+    joins_key: ClassVar[bool] = False  # the value, as `keyed`, becomes a key of the partial: column <name>__value
+    keyed: ClassVar[Sql] = "{x}"
+    order: ClassVar[Literal["first", "last"] | None] = None
+    limit: ClassVar[int | None] = None  # integers beyond +-limit make the fact a reject of the view
+    answers: ClassVar[Kind | None] = "BIGINT"  # the kind that is served; None: that of the value
+
+    def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
+        """The stored columns of a measure called `name` of values of this kind. Raises MeasureError."""
+        raise NotImplementedError
+
+    def final(self, name: str, kind: Kind | None) -> Sql:
+        """The served value, over the merged state columns."""
+        return f"[{name}]"
+
+    def ranked(self, name: str) -> dict[str, str]:
+        """Where the value is a key: columns beside each stored row, over those with the same keys `{by}`."""
+        return {}
+
+    def collected(self, name: str) -> str:
+        """Where the value is a key: the answer, over the stored rows of the other keys."""
+        return f"count(DISTINCT [{name}__value])"
+
+    def order_column(self, name: str) -> str:
+        """Measures without a filter share one stored order per view."""
+        return f"{name}__{self.order}" if self.where else f"event__{self.order}"
+
+
+def value_kind(kind: Kind | None, measure: Measure) -> Kind:
+    """The kind of the measured value. Raises MeasureError where nothing is measured."""
+    if kind is None:
+        raise MeasureError(f"{type(measure).__name__} measures nothing", 'say of what: Sum("quantity")')
+    return kind
+
+
+def number_kind(kind: Kind | None, measure: Measure) -> Kind:
+    """BIGINT or DOUBLE. Raises MeasureError for anything else, and for a DOUBLE without a stated tolerance."""
+    kind = value_kind(kind, measure)
+    if kind not in ("BIGINT", "DOUBLE"):
+        raise MeasureError(f"{type(measure).__name__} of a {kind}", "measure a number, or CAST it to BIGINT")
+    if kind == "DOUBLE" and measure.tolerance is None:
+        raise MeasureError(
+            f"{type(measure).__name__} of a DOUBLE without tolerance",
+            "sums of floats depend on their order: measure integers (cents, metres), or state tolerance=1e-9",
+        )
+    return kind
+
+
+def sum_column(column: str, kind: Kind, value: str, spark_value: str | None = None) -> StateColumn:
+    """A sum of `value`: exact of BIGINTs, of DOUBLEs as the engine adds them up."""
+    if kind == "DOUBLE":
+        return StateColumn(column, kind, f"sum({value}){{f}}", f"sum([{column}])")
+    make = {
+        Dialect.DUCKDB: f"CAST(sum({value}){{f}} AS {WIDE})",
+        Dialect.SPARK: f"CAST(sum(CAST({spark_value or value} AS {WIDE})){{f}} AS {WIDE})",
+    }
+    return StateColumn(column, WIDE, make, f"CAST(sum([{column}]) AS {WIDE})")
+
+
+def count_column(column: str, counted: str) -> StateColumn:
+    """A count of the rows, or of the values that are not null."""
+    return StateColumn(column, "BIGINT", f"count({counted}){{f}}", f"CAST(sum([{column}]) AS BIGINT)")

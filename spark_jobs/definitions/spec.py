@@ -1,0 +1,164 @@
+"""What a view file says: plain data, no engine. Views import these names from spark_jobs.view.
+
+`Aggregate` or `Sequence` -> binding.py joins it to the event types -> both layers, serving, checks and docs.
+A view lives in `spark_jobs/views/<name>.py` as `view = Aggregate(...)`; see that folder for examples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_jobs.definitions.measures.base import Measure
+from spark_jobs.expressions.kinds import Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """A column of another view, joined at serving: its row whose only key equals our column `key`.
+
+    `view` must be an Aggregate with one key column; `column` is one of its measures. No match gives NULL.
+    """
+
+    view: str
+    key: str
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hopping:
+    """Overlapping windows: one of `size` begins at each multiple of `every`, counted from 1970-01-01 (UTC).
+
+    Both are durations such as "10 minutes"; size is a multiple of `every`, and a day is one as well. Served as
+    window_start (included) and window_end (not included).
+    """
+
+    size: str
+    every: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trailing:
+    """One window, the last `size` before the question is asked; of a pin: before its moment.
+
+    It moves on by panes of `every`: the current one and those before it, `size` in all, so the answer covers `size` or
+    up to `every` less. Events of later panes wait for their time.
+    """
+
+    size: str
+    every: str
+
+
+Window = Hopping | Trailing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Top:
+    """Only the first `k` rows by a measure or derived column, the greatest first; equal ones by the keys.
+
+    `rank` counts them from 1.
+
+    per: keys (or window_start) of which each combination has a list of its own.
+    """
+
+    k: int
+    by: str
+    per: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """Keys and mergeable measures over one or several event types, or over another view's answer.
+
+    of: event type, or several (a field that a type does not have is NULL there; `event_type` tells them apart); "*" for
+    every type, of which `event_id`, `event_type`, `occurred_at`, `deleted` and `topic` are there.
+    over: in the place of `of`, a view, whose rows are counted when the question is asked; nothing is stored. Its
+    columns are there for expressions, and `asked_at`, the moment of the question.
+    by: key column -> expression. measures: column -> Measure. where: which facts count.
+    each: column -> expression of kind ARRAY<STRING>; a fact counts once per element, as that column.
+    lookups: column -> Lookup, joined at serving, so that a changed name shows at once.
+    window: Hopping or Trailing; panes of its `every` are stored, and widened when served. For windows that do not
+    overlap a key is enough: `date_trunc('HOUR', occurred_at)`, or `window_start('10 minutes', occurred_at)`.
+    derived: column -> expression over the answer's keys and measures; NULL where it fails. having: which rows of the
+    answer are served. top: how many of them, and which.
+    """
+
+    of: str | tuple[str, ...] = ()
+    over: str | None = None
+    by: Mapping[str, str]
+    measures: Mapping[str, Measure]
+    where: str | None = None
+    each: Mapping[str, str] = field(default_factory=dict)
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    window: Window | None = None
+    derived: Mapping[str, str] = field(default_factory=dict)
+    having: str | None = None
+    top: Top | None = None
+    version: int = 1
+    owner: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """How one kind of row of a Sequence is made from an event type.
+
+    key: BIGINT or STRING expression; ts: TIMESTAMP expression; columns: column -> expression.
+    given: an event type of which the newest fact in an earlier micro-batch is at hand: its fields are columns of the
+    expressions, NULL where there was none yet. For what holds for all rows at once, such as a model's weights; it goes
+    by the place in the log, not by time, so that a row that was scored keeps its score.
+    reach: how long after `ts` the row may still affect a result, such as "30 minutes"; None (unbounded) only where a
+    result of `resolve` covers the row until it is consumed, with `{forever}` as its end.
+    carried: the row is a dimension in force until the next row of its kind (as-of joins).
+    """
+
+    of: str
+    key: str
+    ts: str = "occurred_at"
+    reach: str | None
+    carried: bool = False
+    where: str | None = None
+    given: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+SOURCE_LSN = "source_lsn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """Of each row for which `where` is true Tidemark sends an event to Kafka, once it is in the speed layer.
+
+    of: its event type; each of its fields is a column of the row, and `source_lsn` the row's lsn. same: the columns by
+    which a repetition is recognised: they make the event_id.
+    """
+
+    of: str
+    where: str
+    same: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequence:
+    """Order matters: rows per key, and one query from rows to results.
+
+    key: served name of the key column. rows: kind -> Row.
+    resolve: one SELECT over `{rows}` (columns key, ts, kind, tie and all `columns`; ts in microseconds) that runs
+    unchanged in Spark and DuckDB and gives key, opened_at, closes_at (microseconds, both ends closed) and `results`.
+    `{<kind>_reach}` stands for that row's reach in microseconds, `{forever}` for an open end. None: each row is its
+    own result.
+    results: column -> kind; a TIMESTAMP is microseconds in `resolve` and a timestamp when served.
+    hide: which results are not served (they may still be needed to cover their rows).
+    alert: what is said of rows through Kafka, where each row is its own result.
+    """
+
+    key: str
+    rows: Mapping[str, Row]
+    resolve: str | None = None
+    results: Mapping[str, Kind] = field(default_factory=dict)
+    hide: str | None = None
+    alert: Alert | None = None
+    version: int = 1
+    owner: str
+    description: str
+
+
+Declaration = Aggregate | Sequence

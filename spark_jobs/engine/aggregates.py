@@ -1,0 +1,217 @@
+"""SQL of an Aggregate, for DuckDB and Spark alike.
+
+facts --partials--> keys and partial columns --merged--> one row per key --final--> the answer (`answered` per stored
+key, widened to windows, with derived columns, ranked, joined with lookups).
+Facts that fail an expression are left out of the partials and listed by `rejects`.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from spark_jobs.definitions.bound_measure import BoundMeasure
+from spark_jobs.definitions.bound_view import RANK, AggregateView
+from spark_jobs.definitions.event_columns import ENVELOPE
+from spark_jobs.definitions.spec import Top
+from spark_jobs.expressions.dialect import (
+    Dialect,
+    exploded,
+    failing,
+    filled,
+    listed,
+    micros,
+    order_of_events,
+    quote,
+    rendered,
+    type_of,
+)
+
+COORDINATES = ("lsn", "topic", "partition", "offset")
+
+
+def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -> str:
+    """SELECT of the facts of the event types in `facts_of` (event type -> relation), with the columns in use."""
+    used = sorted(view.used_columns)
+    return " UNION ALL ".join(
+        f"SELECT {listed(COORDINATES, dialect)}, {_columns(view, event_type, used, dialect)} FROM {relation}"
+        for event_type, relation in facts_of.items()
+        if event_type in view.event_types
+    )
+
+
+def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) -> str:
+    """A field that this event type lacks is NULL."""
+    there = {*ENVELOPE, *view.shapes[event_type].fields}
+    kinds = view.field_kinds
+    return ", ".join(
+        quote(name, d) if name in there else f"CAST(NULL AS {type_of(kinds[name], d)}) AS {quote(name, d)}"
+        for name in used
+    )
+
+
+def partials(view: AggregateView, dialect: Dialect, facts: str, per: Iterable[str] = ()) -> str:
+    """Keys and partial columns of `facts` (a SELECT made by `source`), grouped also by the columns `per`."""
+    d, per = dialect, list(per)
+    keys = listed([*per, *view.keys, *view.distinct_keys], d)
+    made = ", ".join(f"{filled(part.make, d)} AS {quote(part.column, d)}" for part in view.state)
+    return f"SELECT {', '.join(filter(None, [keys, made]))} FROM ({_measured(view, d, facts, per)}) GROUP BY {keys}"
+
+
+def _measured(view: AggregateView, d: Dialect, facts: str, per: list[str]) -> str:
+    """One row per fact that counts: keys, measured values (i__), filters (w__) and the order of events."""
+    columns = [quote(name, d) for name in per]
+    columns += [f"{rendered(key, d)} AS {quote(name, d)}" for name, key in view.keys.items()]
+    for measure in view.stored:
+        columns += _inputs(measure, d)
+    if any(measure.measure.order for measure in view.stored):
+        at = "CAST(0 AS BIGINT)" if view.is_changelog else micros("occurred_at", d)
+        columns.append(f"{order_of_events(at, d)} AS event__order")
+    where = [f"({rendered(view.where, d)})"] if view.where else []
+    where += [f"({failed}) IS NULL"] if (failed := failed_at(view, d)) else []
+    clause = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT {', '.join(columns)} FROM ({_elements(view, d, facts)}){clause}"
+
+
+def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
+    columns = []
+    condition = rendered(measure.condition, d) if measure.condition else None
+    if condition and not measure.measure.joins_key:
+        columns.append(f"({condition}) AS {measure.filter}")
+    if measure.value:
+        value = _within(measure, rendered(measure.value, d))
+        if measure.measure.joins_key:
+            value = filled(measure.measure.keyed, d).replace("{x}", f"({value})")
+            only = f"CASE WHEN {condition} THEN {value} END" if condition else value
+            columns.append(f"{only} AS {quote(f'{measure.name}__value', d)}")
+        else:
+            columns.append(f"{value} AS {measure.input}")
+    return columns
+
+
+def _within(measure: BoundMeasure, value: str) -> str:
+    """NULL beyond the measure's limit, so that no engine meets a value that it would overflow at."""
+    limit = measure.measure.limit
+    if limit is None or measure.kind != "BIGINT":
+        return value
+    return f"CASE WHEN ({value}) BETWEEN {-limit} AND {limit} THEN {value} END"
+
+
+def _elements(view: AggregateView, d: Dialect, facts: str) -> str:
+    """Facts with `each`: a row per element."""
+    for name, array in view.each.items():
+        facts = f"SELECT *, {exploded(rendered(array, d), d)} AS {quote(name, d)} FROM ({facts})"
+    return facts
+
+
+def failed_at(view: AggregateView, dialect: Dialect) -> str | None:
+    """SQL: the part of the view at which a fact's evaluation fails, or NULL; None where nothing can fail."""
+    found = [(f"key {name}", failing(key, dialect)) for name, key in view.keys.items()]
+    for measure in view.measures:
+        found += [(f"measure {measure.name}", test) for test in _measure_fails(measure, dialect)]
+    cases = [f"WHEN {test} THEN '{name}'" for name, test in found if test]
+    return f"CASE {' '.join(cases)} END" if cases else None
+
+
+def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
+    """A value counts as failed only where the measure's own filter lets it in."""
+    tests = []
+    if measure.value:
+        tests.append(failing(measure.value, d))
+        if measure.measure.limit and measure.kind == "BIGINT":
+            limit = measure.measure.limit
+            tests.append(f"({rendered(measure.value, d)}) NOT BETWEEN {-limit} AND {limit}")
+    if measure.condition:
+        only = rendered(measure.condition, d)
+        tests = [f"(({only}) AND ({test}))" for test in tests if test]
+        tests.append(failing(measure.condition, d))
+    return [test for test in tests if test]
+
+
+def rejects(view: AggregateView, dialect: Dialect, facts: str) -> str | None:
+    """Coordinates, event_type and `field` (where it failed) of the facts that fail; None where none can."""
+    d = dialect
+    failed, where_fails = failed_at(view, d), failing(view.where, d) if view.where else None
+    if not failed and not where_fails:
+        return None
+    only = f"({rendered(view.where, d)})" if view.where else "TRUE"
+    found = f"CASE WHEN {where_fails or 'FALSE'} THEN 'where' WHEN {only} THEN {failed or 'NULL'} END"
+    columns = listed([*COORDINATES, "event_type"], d)
+    inner = f"SELECT {columns}, {found} AS field FROM ({_elements(view, d, facts)})"
+    return f"SELECT {columns}, min(field) AS field FROM ({inner}) WHERE field IS NOT NULL GROUP BY {columns}"
+
+
+def merged(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
+    """Partials of `relation`, one row per key (or per `by`, in the place of the view's keys); the same columns out."""
+    keys = listed([*(view.keys if by is None else by), *view.distinct_keys], dialect)
+    parts = [f"{filled(part.merge, dialect)} AS {quote(part.column, dialect)}" for part in view.state]
+    return f"SELECT {', '.join([keys, *parts])} FROM {relation} GROUP BY {keys}"
+
+
+def final(
+    view: AggregateView,
+    dialect: Dialect,
+    relation: str,
+    lookups: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> str:
+    """The answer over merged partials.
+
+    lookups: column -> relation of the looked-up view's answer. now: of a trailing window; None for the engine's clock.
+    """
+    d = dialect
+    if view.window:
+        windows = f"({view.window.rows(d, relation, now)})"
+        relation = f"({merged(view, d, windows, view.served_keys)})"
+    found = _derived(view, d, answered(view, d, relation, view.served_keys))
+    if view.top:
+        found = _ranked(view, view.top, d, found)
+    for name, lookup in view.lookups.items():
+        other = (lookups or {})[name]
+        found = (
+            f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({found}) a LEFT JOIN "
+            f"{other} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
+        )
+    return found
+
+
+def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
+    """Keys (or `by`) and measures over merged partials; of changelogs the rows that are not deleted."""
+    d, keys = dialect, list(view.keys if by is None else by)
+    alive = " WHERE NOT coalesce(event__deleted, false)" if view.tombstone else ""
+    answers = ", ".join(f"{_answer(measure, d)} AS {quote(measure.name, d)}" for measure in view.measures)
+    return f"SELECT {listed(keys, d)}, {answers} FROM {_counted(view, d, relation, keys)}{alive}"
+
+
+def _derived(view: AggregateView, d: Dialect, answer: str) -> str:
+    """The answer with its derived columns; of it the rows that are wanted."""
+    if view.derived:
+        made = ", ".join(f"{rendered(one, d)} AS {quote(name, d)}" for name, one in view.derived.items())
+        answer = f"SELECT *, {made} FROM ({answer})"
+    return f"SELECT * FROM ({answer}) WHERE {rendered(view.having, d)}" if view.having else answer
+
+
+def _ranked(view: AggregateView, top: Top, d: Dialect, answer: str) -> str:
+    """The first rows, with their rank; the keys make the order total."""
+    ties = ", ".join(f"{quote(key, d)} ASC NULLS FIRST" for key in view.served_keys)
+    order = f"ORDER BY {quote(top.by, d)} DESC NULLS LAST, {ties}"
+    per = f"PARTITION BY {listed(top.per, d)} " if top.per else ""
+    ranked = f"SELECT *, CAST(row_number() OVER ({per}{order}) AS BIGINT) AS {RANK} FROM ({answer})"
+    return f"SELECT * FROM ({ranked}) WHERE {RANK} <= {top.k:d}"
+
+
+def _answer(measure: BoundMeasure, d: Dialect) -> str:
+    return filled(measure.measure.final(measure.name, measure.kind), d)
+
+
+def _counted(view: AggregateView, d: Dialect, relation: str, by: Iterable[str]) -> str:
+    """Values that are keys of the partial leave it, and are counted or ranked."""
+    if not view.distinct_keys:
+        return relation
+    keys = listed(by, d)
+    measures = view.distinct_keys.values()
+    ranked = {column: sql for m in measures for column, sql in m.measure.ranked(m.name).items()}
+    if ranked:
+        beside = (f"{filled(sql, d).replace('{by}', keys)} AS {quote(column, d)}" for column, sql in ranked.items())
+        relation = f"(SELECT *, {', '.join(beside)} FROM {relation})"
+    parts = [f"{filled(part.merge, d)} AS {quote(part.column, d)}" for part in view.state]
+    counts = [f"{filled(m.measure.collected(m.name), d)} AS {quote(m.name, d)}" for m in measures]
+    return f"(SELECT {', '.join([keys, *parts, *counts])} FROM {relation} GROUP BY {keys})"

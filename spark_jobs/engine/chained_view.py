@@ -1,0 +1,153 @@
+"""A view over a view: an Aggregate of another view's answer, made when the question is asked and stored by nobody.
+
+declaration with `over` + the view that it names --bind--> OverView --answered--> SQL over the other's answer
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from spark_jobs.definitions.binder import ViewError, bind_aggregate
+from spark_jobs.definitions.bound_view import RANK, AggregateView, Identity, SequenceView, View
+from spark_jobs.definitions.event_columns import EventColumns
+from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.definitions.windows import moment
+from spark_jobs.engine import aggregates
+from spark_jobs.expressions.dialect import Dialect, failing, listed, quote, rendered
+from spark_jobs.expressions.kinds import Kind
+
+ASKED_AT = "asked_at"
+
+
+@dataclass(frozen=True, eq=False)
+class ChainedView(Identity):
+    """aggregate: the view, with the answer of `base` in the place of an event type."""
+
+    base: "Served"
+    aggregate: AggregateView
+
+    @property
+    def declaration(self) -> Aggregate:
+        return self.aggregate.declaration
+
+    @property
+    def owner(self) -> str:
+        return self.aggregate.owner
+
+    @property
+    def description(self) -> str:
+        return self.aggregate.description
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        return self.base.event_types
+
+
+Served = View | ChainedView
+"""A view that can be asked."""
+
+
+def stored_of(view: Served) -> View:
+    """The view whose partials the answer is made of."""
+    return stored_of(view.base) if isinstance(view, ChainedView) else view
+
+
+def served_base(view: ChainedView, versions: Iterable[View]) -> Served:
+    """What the view is over, in the version that is served: of `versions` the newest of that name."""
+    if isinstance(view.base, ChainedView):
+        return view.base
+    return max((one for one in versions if one.name == view.base.name), key=lambda one: one.version)
+
+
+def aggregate_of(view: Served) -> AggregateView | None:
+    """The aggregate that the answer is shaped by; None of a sequence."""
+    found = view.aggregate if isinstance(view, ChainedView) else view
+    return found if isinstance(found, AggregateView) else None
+
+
+def answer_kinds(view: Served) -> dict[str, Kind]:
+    """The columns of the answer, those of lookups left out."""
+    if isinstance(view, SequenceView):
+        return {view.key: view.row_kinds["key"], **view.results}
+    shaped = view.aggregate if isinstance(view, ChainedView) else view
+    measures = {measure.name: measure.answer_kind for measure in shaped.measures}
+    derived = {name: one.kind for name, one in shaped.derived.items()}
+    rank: dict[str, Kind] = {RANK: "BIGINT"} if shaped.top else {}
+    return {**shaped.served_keys, **measures, **derived, **rank}
+
+
+def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> ChainedView:
+    """Parse the expressions against the columns that `base` serves. Raises: ViewError, ExpressionError."""
+    for what in ("of", "each", "lookups", "window"):
+        if getattr(declared, what):
+            raise ViewError(f"a view over a view has `{what}`", f"leave it out, or put it into {base.name}")
+    if declared.version != 1:
+        raise ViewError("a view over a view has a version", "change it in place: nothing of it is stored")
+    columns = answer_kinds(base)
+    if ASKED_AT in columns:
+        raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
+    shape = EventColumns({**columns, ASKED_AT: "TIMESTAMP"}, has_envelope=False)
+    aggregate = bind_aggregate(name, file, replace(declared, of=base.name, over=None), {base.name: shape})
+    view = ChainedView(
+        name=name, version=declared.version, base=base, aggregate=replace(aggregate, declaration=declared)
+    )
+    _check_measures(view)
+    return view
+
+
+def check_base(view: ChainedView, version: View) -> None:
+    """The view works over any version of its base that may be served. Raises ViewError."""
+    used = frozenset[str]().union(*(expression.columns for expression in view.aggregate.expressions)) - {ASKED_AT}
+    kinds, other = answer_kinds(view.base), answer_kinds(version)
+    if lacking := sorted(name for name in used if other.get(name) != kinds[name]):
+        raise ViewError(
+            f"{version.id} does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does",
+            "use columns that all versions serve, or take the older version's file away",
+        )
+
+
+def _check_measures(view: ChainedView) -> None:
+    for measure in view.aggregate.measures:
+        if measure.measure.order or any(part.kind == "SKETCH" for part in measure.state):
+            kind = type(measure.measure).__name__
+            raise ViewError(
+                f"measure {measure.name}: {kind} over a view", "rows of an answer have no order: use others"
+            )
+    for expression in view.aggregate.expressions:
+        if any(failing(expression, dialect) for dialect in Dialect):
+            raise ViewError(
+                f"`{expression.text}` can fail, and a row of an answer has no place where it could be rejected",
+                "use try_add, try_multiply, try_divide or try_cast, which give NULL",
+            )
+
+
+def answered(view: ChainedView, dialect: Dialect, answer: str, now: datetime | None = None) -> str:
+    """The answer over `answer`, a SELECT of the base's. `now`: the moment of the question; None: the engine's clock."""
+    made = aggregates.partials(view.aggregate, dialect, _asked(dialect, answer, now))
+    return aggregates.final(view.aggregate, dialect, f"({made})")
+
+
+def contributing_rows(
+    view: ChainedView, base: Served, dialect: Dialect, answer: str, now: datetime | None = None
+) -> str:
+    """The rows of `base`, whose answer it is, that count, each with the keys that it counts for (named k__<key>)."""
+    d = dialect
+    keys = [f"{rendered(key, d)} AS {quote(f'k__{name}', d)}" for name, key in view.aggregate.keys.items()]
+    columns = listed(answer_kinds(base), d)
+    where = f" WHERE {rendered(view.aggregate.where, d)}" if view.aggregate.where else ""
+    return f"SELECT {columns}, {', '.join(keys)} FROM ({_asked(d, answer, now)}){where}"
+
+
+def _asked(dialect: Dialect, answer: str, now: datetime | None) -> str:
+    return f"SELECT *, {moment(dialect, now)} AS {ASKED_AT} FROM ({answer})"
+
+
+def ordered(declared: Mapping[str, Aggregate]) -> list[str]:
+    """Views over views by name, each after the one that it is over. Raises ViewError where one is over itself."""
+    found: list[str] = []
+    while rest := {name: one for name, one in declared.items() if name not in found}:
+        ready = [name for name, one in rest.items() if one.over not in rest]
+        if not ready:
+            raise ViewError(f"{', '.join(rest)} are over each other", "let one of them be over a view of events")
+        found += ready
+    return found

@@ -1,0 +1,77 @@
+"""Which facts are the first of their identity, and which repeat one.
+
+facts -> first_of_each -> (winners, duplicates); facts, verdicts -> divided; Window: identities of the recent past.
+
+The order that decides is (lsn, topic, partition, offset): the lowest wins, in both layers. An identity is the 16 bytes
+of `facts.identity`, handled as two 64-bit words; several of them travel as one `bytes`, 16 each (`packed`).
+"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_jobs.contracts.row_types import COORDINATES
+
+WIDTH = 16
+Words = NDArray[np.uint64]
+
+_ORDER = [(name, "ascending") for name, _ in COORDINATES]
+_WORDS = np.dtype([("first", "<u8"), ("second", "<u8")])
+
+
+def packed(facts: pa.Table) -> bytes:
+    """The identities of facts, 16 bytes each, in row order."""
+    return b"".join(_words(chunk).tobytes() for chunk in facts.column("identity").chunks)
+
+
+def first_of_each(facts: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """(winners, duplicates): one row an identity, the earliest in the log; both keep the order of their rows."""
+    if not (suspects := _repeated(np.frombuffer(packed(facts), _WORDS)["first"])).size:
+        return facts, facts.slice(0, 0)
+    few = facts.select([*dict(COORDINATES), "identity"]).take(suspects)
+    ordered = few.append_column("row", pa.array(suspects)).sort_by(_ORDER)
+    _, first = np.unique(np.frombuffer(packed(ordered), f"S{WIDTH}"), return_index=True)
+    loses = np.ones(len(ordered), bool)
+    loses[first] = False
+    keep = np.ones(facts.num_rows, bool)
+    keep[ordered["row"].to_numpy()[loses]] = False
+    return facts.filter(pa.array(keep)), facts.filter(pa.array(~keep))
+
+
+def without(facts: pa.Table, coordinates: pa.Table) -> pa.Table:
+    """The facts that are not listed, as of `divided`."""
+    return divided(facts, coordinates)[0]
+
+
+def divided(facts: pa.Table, coordinates: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """(facts that are not listed, facts that are) by (topic, partition, offset), and lsn where `coordinates` has it."""
+    if not coordinates.num_rows:
+        return facts, facts.slice(0, 0)
+    names = [name for name, _ in COORDINATES if name in coordinates.column_names]
+    places = facts.select(names).append_column("row", pa.array(np.arange(facts.num_rows)))
+    listed = coordinates.select(names).cast(facts.select(names).schema)
+    lost = places.join(listed, keys=names, join_type="left semi", use_threads=False)["row"]
+    if not len(lost):
+        return facts, facts.slice(0, 0)
+    keep = np.ones(facts.num_rows, bool)
+    keep[lost.to_numpy()] = False
+    return facts.filter(pa.array(keep)), facts.filter(pa.array(~keep))
+
+
+def _words(identity: pa.FixedSizeBinaryArray) -> NDArray[np.void]:
+    if identity.null_count:
+        raise ValueError("a fact without identity")
+    data = identity.buffers()[1]
+    if data is None:
+        return np.empty(0, _WORDS)
+    return np.frombuffer(data, _WORDS, len(identity), identity.offset * WIDTH)
+
+
+def _repeated(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Positions whose word occurs more than once: every duplicate, and by chance another."""
+    ordered = np.sort(words)
+    if not (ordered[1:] == ordered[:-1]).any():  # the usual case
+        return np.empty(0, np.int64)
+    order = np.argsort(words)
+    same = np.flatnonzero(words[order[1:]] == words[order[:-1]])
+    return np.unique(order[np.r_[same, same + 1]])

@@ -1,0 +1,31 @@
+"""Which new rows of a sequence view wait for the next build: those before the horizon, and those of capped keys.
+
+horizon, digests of keys -> a predicate on the speed layer's rows. Why rows wait is in docs/sequences.md, "Limits".
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from spark_jobs.expressions.dialect import Dialect, since_epoch, type_of
+
+LATE, HOT_KEY = "late", "capped"
+
+
+def digest(d: Dialect) -> str:
+    """SQL: what serving SQL calls a key. Its text is untrusted; this is 32 hexadecimal digits."""
+    return f"md5(CAST(key AS {type_of('STRING', d)}))"
+
+
+def deferred(d: Dialect, horizon: datetime | None, capped: Sequence[str]) -> dict[str, str]:
+    """Why a row may wait -> SQL: whether it does; nothing where none can. Raises ValueError for what is no digest."""
+    found = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
+    if capped:
+        named = ", ".join(f"'{bytes.fromhex(one).hex()}'" for one in capped)
+        found[HOT_KEY] = f"{digest(d)} IN ({named})"
+    return found
+
+
+def counted_now(rows: str, d: Dialect, horizon: datetime | None, capped: Sequence[str]) -> str:
+    """SELECT of those of the SELECT `rows` that count at once."""
+    tests = deferred(d, horizon, capped).values()
+    return f"SELECT * FROM ({rows}) WHERE {' AND '.join(f'NOT ({test})' for test in tests)}" if tests else rows

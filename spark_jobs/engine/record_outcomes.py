@@ -1,0 +1,103 @@
+"""What the platform notes of a record: rejected, a duplicate, or late. At most one of them, the first that fits.
+
+facts, rejects -> of_decoded -> notes; facts + notes, the duplicates' places -> settled -> what counts
+
+A note is a fact of the event type `record_noted`, at its record's place in the log, and happened when Kafka took the
+record. It has no identity: nothing can repeat it, so it takes no part in de-duplication and is counted nowhere as a
+fact. Pure: Arrow in, Arrow out.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.contracts import row_types
+from spark_jobs.engine.dedupe import divided
+
+RECORD_OUTCOME = "record_noted"
+OUTCOME_ROW = pa.schema(
+    [*row_types.FACT, ("noted_type", pa.string()), ("verdict", pa.string()), ("reason", pa.string())]
+)
+"""Contract.fact_schema of NOTED."""
+OF = ("lsn", "topic", "partition", "offset", "timestamp")
+"""What a note has of its record."""
+
+LATE, DUPLICATE, REJECTED = "late", "duplicate", "rejected"
+REPEATED = "repeated"
+SECOND = 1_000_000
+LATENESS = {"minutes": 60 * SECOND, "hours": 3_600 * SECOND, "days": 86_400 * SECOND}
+"""Reason of a late record -> Kafka's timestamp is more than so many microseconds after occurred_at."""
+
+Facts = Mapping[str, pa.Table]
+
+
+def of_decoded(facts: Facts, rejects: pa.Table) -> pa.Table:
+    """Notes of rejected records (tables.REJECT) and of late facts, schema NOTE."""
+    late = (_late(event_type, rows) for event_type, rows in facts.items())
+    rejected = [_notes(rejects, rejects["event_type"], REJECTED, rejects["reason"])] if rejects.num_rows else []
+    return pa.concat_tables([OUTCOME_ROW.empty_table(), *rejected, *(found for found in late if found is not None)])
+
+
+def of_duplicates(lost: pa.Table) -> pa.Table:
+    """Notes of duplicates: columns OF and event_type."""
+    return _notes(lost, lost["event_type"], DUPLICATE, pa.repeat(REPEATED, lost.num_rows))
+
+
+def settled(facts: Facts, duplicates: pa.Table) -> dict[str, pa.Table]:
+    """What counts of decoded facts and notes: without the duplicates (their coordinates), which have notes instead."""
+    if not duplicates.num_rows:
+        return dict(facts)
+    parts = {event_type: divided(rows, duplicates) for event_type, rows in facts.items()}
+    kept = {event_type: left for event_type, (left, _) in parts.items()}
+    lost = [of_duplicates(repeated) for event_type, (_, repeated) in parts.items() if event_type != RECORD_OUTCOME]
+    return kept | {RECORD_OUTCOME: pa.concat_tables([kept.get(RECORD_OUTCOME, OUTCOME_ROW.empty_table()), *lost])}
+
+
+def either_way(facts: Facts) -> dict[str, pa.Table]:
+    """Records that one layer counts and the other takes for duplicates: with the notes that either has of them."""
+    repeated = [of_duplicates(rows) for rows in countable(facts).values()]
+    return dict(facts) | {
+        RECORD_OUTCOME: pa.concat_tables([facts.get(RECORD_OUTCOME, OUTCOME_ROW.empty_table()), *repeated])
+    }
+
+
+def countable(facts: Facts) -> dict[str, pa.Table]:
+    """The facts alone: what may repeat, and is counted."""
+    return {event_type: rows for event_type, rows in facts.items() if event_type != RECORD_OUTCOME}
+
+
+def _late(event_type: str, facts: pa.Table) -> pa.Table | None:
+    arrived, happened = (facts[name].cast(pa.int64()) for name in ("timestamp", "occurred_at"))
+    is_late = pc.greater(arrived, pc.add(happened, LATENESS["minutes"]))  # a difference might not fit
+    if not pc.any(is_late).as_py():
+        return None
+    rows = np.flatnonzero(is_late.fill_null(False).to_numpy())
+    late, happened = facts.select(OF).take(rows), happened.take(rows)
+    arrived = late["timestamp"].cast(pa.int64())
+    degree = np.searchsorted([*LATENESS.values()], pc.subtract(arrived, happened).to_numpy()) - 1
+    reasons = pa.DictionaryArray.from_arrays(pa.array(degree), [*LATENESS]).cast(pa.string())
+    return _notes(late, pa.repeat(event_type, len(rows)), LATE, reasons)
+
+
+def _notes(records: pa.Table, noted_type: pa.Array, verdict: str, reason: pa.Array) -> pa.Table:
+    size = records.num_rows
+    columns = {
+        **{name: records[name] for name in OF},
+        "event_type": pa.repeat(RECORD_OUTCOME, size),
+        "occurred_at": _kept(records["timestamp"]),
+        "schema_version": pa.repeat(pa.scalar(1, pa.int32()), size),
+        "deleted": pa.repeat(False, size),
+        "noted_type": noted_type,
+        "verdict": pa.repeat(verdict, size),
+        "reason": reason,
+    }
+    return pa.table([columns.get(f.name, pa.nulls(size, f.type)) for f in OUTCOME_ROW], schema=OUTCOME_ROW)
+
+
+def _kept(timestamps: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Kafka takes any timestamp; facts have those of the years that can be kept."""
+    micros = timestamps.cast(pa.int64())
+    least = pc.max_element_wise(micros, row_types.INSTANTS.start, skip_nulls=False)
+    return pc.min_element_wise(least, row_types.INSTANTS.stop - 1, skip_nulls=False).cast(row_types.INSTANT)

@@ -1,0 +1,112 @@
+"""What builds a sequence view: queries for the engine that has the rows, and the pass over the rows to resolve. Pure.
+
+rows -> named relations, the last of them `live` -> resolved (DuckDB) -> all rows and all results, with `stretch_end`.
+`replayed` is the serving rule (docs/sequences.md, rule 11) with the new rows: what they do not touch is kept.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine import sequences
+from spark_jobs.expressions.dialect import Dialect, listed
+
+Named = Callable[[str], str]
+"""What a relation of this build is called in the engine."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """`relations`: (name, query), each over earlier ones; the last is `live`, whose rows are to be resolved.
+
+    `rows` and `results` read them, and what `resolved` makes of `live`, as `made_rows` and `made_results`.
+    """
+
+    relations: tuple[tuple[str, str], ...]
+    rows: str
+    results: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What was built: two relations with `stretch_end`."""
+
+    rows: str
+    results: str
+
+
+def from_scratch(view: SequenceView, d: Dialect, named: Named, everything: str) -> Queries:
+    """All rows and results of the query `everything` (lsn and the stored row columns)."""
+    rows, results = (listed(names, d) for names in _columns(view))
+    return Queries(
+        ((named("live"), everything),),
+        f"SELECT {rows} FROM {named('made_rows')}",
+        f"SELECT {results} FROM {named('made_results')}",
+    )
+
+
+def _columns(view: SequenceView) -> tuple[list[str], list[str]]:
+    return ["lsn", *view.row_kinds, "stretch_end"], [*view.result_kinds, "stretch_end"]
+
+
+def resolved(view: SequenceView, live: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows and results, each with its `stretch_end`, of all rows to resolve of some keys (lsn and `view.row_kinds`).
+
+    One pass of one DuckDB thread; a sort of a million rows takes it a second, and Spark, just started, ten.
+    """
+    with duckdb.connect(config={"threads": 1}) as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.register("live", live)
+        con.execute(f"CREATE TABLE results AS {sequences.resolve(view, Dialect.DUCKDB, 'live')}")
+        made = sequences.stretches(view, Dialect.DUCKDB, "live", "results")
+        rows, results = (con.sql(query).to_arrow_table() for query in made)
+        return rows, results
+
+
+def deep_keys(recent: str, horizon: int) -> str:
+    """Keys with a row before the horizon: what is stored does not reach back far enough to replay them."""
+    return f"SELECT key FROM {recent} GROUP BY key HAVING min(ts) < {horizon:d}"
+
+
+def replayed(
+    view: SequenceView, d: Dialect, named: Named, recent: str, stored: Stored, deep: tuple[str, str] | None = None
+) -> Queries:
+    """What was stored, with the rows of the relation `recent` added.
+
+    deep: relation of the deep keys, and the query of all rows, from which those keys are replayed as a whole.
+    """
+    new, live = named("new"), named("live")
+    row_columns = listed(["lsn", *view.row_kinds], d)
+    rows = _with_deep(recent, stored.rows, deep)
+    touched = f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key) t ON b.key = t.key AND b.stretch_end >= t.s0"
+    replay = f"SELECT b.* FROM {rows.stored} b SEMI JOIN {touched}"
+    relations = (
+        (new, rows.new),
+        (live, f"SELECT {row_columns} FROM {new} UNION ALL SELECT {row_columns} FROM ({replay})"),
+    )
+    made = zip((stored.rows, stored.results), (named("made_rows"), named("made_results")), _columns(view), strict=True)
+    return Queries(relations, *(_kept_and_made(*one, touched, d) for one in made))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    new: str
+    stored: str
+
+
+def _with_deep(recent: str, stored: str, deep: tuple[str, str] | None) -> _Rows:
+    if deep is None:
+        return _Rows(f"SELECT * FROM {recent}", stored)
+    keys, everything = deep
+    others = f"SELECT n.* FROM {recent} n ANTI JOIN {keys} k ON n.key = k.key"
+    whole = f"SELECT a.* FROM ({everything}) a SEMI JOIN {keys} k ON a.key = k.key"
+    return _Rows(f"{others} UNION ALL {whole}", f"(SELECT r.* FROM {stored} r ANTI JOIN {keys} k ON r.key = k.key)")
+
+
+def _kept_and_made(stored: str, made: str, columns: list[str], touched: str, d: Dialect) -> str:
+    names = listed(columns, d)
+    kept = f"SELECT b.* FROM {stored} b ANTI JOIN {touched}"
+    return f"SELECT {names} FROM ({kept}) UNION ALL SELECT {names} FROM {made}"

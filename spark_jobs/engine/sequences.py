@@ -1,0 +1,240 @@
+"""SQL of a Sequence: rows, results, stretches, and the rule that serves them; for DuckDB and Spark alike.
+
+facts --rows--> stored rows --resolve--> results --stretches--> both with stretch_end --served--> kept + re-resolved.
+The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds, intervals are closed at both ends.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_jobs.definitions.bound_view import BoundRow, SequenceView
+from spark_jobs.expressions.dialect import (
+    Dialect,
+    failing,
+    instant,
+    listed,
+    micros,
+    quote,
+    rendered,
+    tie_of_events,
+    type_of,
+)
+
+FOREVER = 2**63 - 1
+
+
+def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -> str:
+    """lsn and the stored row of every fact in `facts_of` (event type -> relation; at least one of the view's)."""
+    selects = [
+        _row(view, row, dialect, _facts(row, dialect, facts_of)) for row in view.rows if row.declaration.of in facts_of
+    ]
+    return " UNION ALL ".join(selects)
+
+
+def _row(view: SequenceView, row: BoundRow, d: Dialect, facts: str) -> str:
+    ts = f"CAST({micros(rendered(row.ts, d), d)} AS BIGINT)"
+    columns = [
+        f"{rendered(row.columns[name], d)} AS {quote(name, d)}"
+        if name in row.columns
+        else f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}"
+        for name, kind in view.columns.items()
+    ]
+    fixed = [f"{rendered(row.key, d)} AS key", f"{ts} AS ts", f"'{row.kind}' AS kind", f"{tie_of_events(d)} AS tie"]
+    where = [f"({rendered(row.where, d)})"] if row.where else []
+    where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
+    clause = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT lsn, {', '.join([*fixed, *columns])} FROM {facts}{clause}"
+
+
+def side_input_key(event_type: str) -> str:
+    """The name of all facts of a type that rows are given, beside the name of those that are to become rows."""
+    return f"given_{event_type}"
+
+
+def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
+    """The relation of the row's facts, each with what it is given: the newest fact that landed before it."""
+    facts, given = facts_of[row.declaration.of], row.declaration.given
+    if given is None:
+        return facts
+    known = facts_of.get(side_input_key(given), facts_of.get(given))
+    if known is None:
+        nothing = ", ".join(f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.given.items())
+        return f"(SELECT *, {nothing} FROM {facts})"
+    after = (
+        f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(('lsn', 'topic', 'partition', 'offset'), d)})"
+    )
+    spans = f"SELECT lsn AS given_at, {after} AS given_until, {listed(row.given, d)} FROM {known}"
+    columns = ", ".join(f"g.{quote(name, d)}" for name in row.given)
+    return (
+        f"(SELECT f.*, {columns} FROM {facts} f LEFT JOIN ({spans}) g ON f.lsn > g.given_at AND f.lsn <= g.given_until)"
+    )
+
+
+def failed_at(row: BoundRow, dialect: Dialect) -> str | None:
+    """SQL: the part of the row at which a fact's evaluation fails, or NULL; None where nothing can fail.
+
+    A row needs a key and a time.
+    """
+    d = dialect
+    found = [("key", failing(row.key, d)), ("ts", failing(row.ts, d))]
+    found += [(f"column {name}", failing(column, d)) for name, column in row.columns.items()]
+    needed = [("key", row.key), ("ts", row.ts)]
+    found += [(name, f"{rendered(e, d)} IS NULL") for name, e in needed if not row.shape.never_null(e)]
+    cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in found if test]
+    return f"CASE {' '.join(cases)} END" if cases else None
+
+
+def rejects(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -> str | None:
+    """Coordinates, event_type and `field` of the facts that fail; None where none can."""
+    coordinates = listed(("lsn", "topic", "partition", "offset", "event_type"), dialect)
+    selects = []
+    for row in view.rows:
+        found = _found(row, dialect)
+        if found and row.declaration.of in facts_of:
+            selects.append(f"SELECT {coordinates}, {found} AS field FROM {_facts(row, dialect, facts_of)}")
+    if not selects:
+        return None
+    return (
+        f"SELECT {coordinates}, min(field) AS field FROM ({' UNION ALL '.join(selects)}) "
+        f"WHERE field IS NOT NULL GROUP BY {coordinates}"
+    )
+
+
+def _found(row: BoundRow, d: Dialect) -> str | None:
+    failed, where_fails = failed_at(row, d), failing(row.where, d) if row.where else None
+    if not failed and not where_fails:
+        return None
+    only = f"({rendered(row.where, d)})" if row.where else "TRUE"
+    return f"CASE WHEN {where_fails or 'FALSE'} THEN '{row.kind} where' WHEN {only} THEN {failed or 'NULL'} END"
+
+
+def resolve(view: SequenceView, dialect: Dialect, relation: str) -> str:
+    """The results of the rows in `relation`: key, opened_at, closes_at and the view's columns, cast to their kinds."""
+    casts = (
+        f"CAST({quote(name, dialect)} AS {type_of(kind, dialect)}) AS {quote(name, dialect)}"
+        for name, kind in view.result_kinds.items()
+    )
+    return f"SELECT {', '.join(casts)} FROM ({author_query(view, dialect, relation)})"
+
+
+def author_query(view: SequenceView, d: Dialect, relation: str) -> str:
+    if view.declaration.resolve is None:
+        columns = [
+            f"{micros(quote(name, d), d)} AS {quote(name, d)}" if kind == "TIMESTAMP" else quote(name, d)
+            for name, kind in view.columns.items()
+        ]
+        return f"SELECT {', '.join(['key', 'ts AS opened_at', 'ts AS closes_at', *columns])} FROM {relation}"
+    names = {"rows": relation, "forever": str(FOREVER)}
+    names |= {f"{row.kind}_reach": str(row.reach) for row in view.rows if row.reach is not None}
+    return re.sub(r"\{(\w+)\}", lambda found: names[found[1]], view.declaration.resolve)
+
+
+def stretches(view: SequenceView, dialect: Dialect, rows: str, results: str) -> tuple[str, str]:
+    """Two queries: the relation `rows` and the relation `results`, each row with its `stretch_end`.
+
+    A stretch is a run of overlapping intervals of one key; a carried row does not make one, and is in force until the
+    next row of its kind. Rows come with their lsn.
+    """
+    row_columns = ["lsn", *view.row_kinds]
+    of_rows = Spans(rows + not_carried(view), "ts", f"ts + {_reach(view)}")
+    of_results = Spans(results, "opened_at", "closes_at")
+    kept_rows = _stretched(view, dialect, row_columns, of_rows, of_results)
+    if carried := _carried(view):
+        until = f"coalesce(lead(ts) OVER (PARTITION BY key, kind ORDER BY ts, tie), {FOREVER})"
+        columns = listed(row_columns, dialect)
+        kept_rows += f" UNION ALL SELECT {columns}, {until} AS stretch_end FROM {rows} WHERE kind IN ({carried})"
+    return kept_rows, _stretched(view, dialect, list(view.result_kinds), of_results, of_rows)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A relation of which each row covers the time from `start` to `end`."""
+
+    relation: str
+    start: str
+    end: str
+
+    def select(self, columns: str) -> str:
+        return f"SELECT {columns}, {self.start} AS span_start, {self.end} AS span_end FROM {self.relation}"
+
+
+def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, others: Spans) -> str:
+    """`own` with the end of each one's stretch; `others` only lengthen the stretches.
+
+    Equal spans come in any order, and not in the same one for both windows. So the second goes by RANGE: all of them
+    see the start that the first of them got.
+    """
+    kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
+    nothing = ["key" if name == "key" else f"CAST(NULL AS {type_of(kinds[name], d)})" for name in columns]
+    together = (
+        f"SELECT *, true AS own FROM ({own.select(listed(columns, d))}) "
+        f"UNION ALL SELECT *, false AS own FROM ({others.select(', '.join(nothing))})"
+    )
+    earlier = "OVER (PARTITION BY key ORDER BY span_start, span_end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    so_far = "OVER (PARTITION BY key ORDER BY span_start, span_end RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    starts = f"CASE WHEN span_start <= max(span_end) {earlier} THEN NULL ELSE span_start END"
+    numbered = f"SELECT *, max(start) {so_far} AS stretch FROM (SELECT *, {starts} AS start FROM ({together}))"
+    ended = f"SELECT *, max(span_end) OVER (PARTITION BY key, stretch) AS stretch_end FROM ({numbered})"
+    return f"SELECT {listed(columns, d)}, stretch_end FROM ({ended}) WHERE own"
+
+
+def _reach(view: SequenceView) -> str:
+    """Rows of unbounded reach are covered by a result, so that their own interval is one instant."""
+    cases = " ".join(f"WHEN '{row.kind}' THEN {row.reach or 0}" for row in view.rows if not row.declaration.carried)
+    return f"CASE kind {cases} END" if cases else "0"
+
+
+def _carried(view: SequenceView) -> str:
+    return ", ".join(f"'{row.kind}'" for row in view.rows if row.declaration.carried)
+
+
+def not_carried(view: SequenceView) -> str:
+    return f" WHERE kind NOT IN ({_carried(view)})" if _carried(view) else ""
+
+
+def served(view: SequenceView, dialect: Dialect, stored: tuple[str, str] | None, new: str) -> str:
+    """The serving rule: results that `new` rows leave alone, and what they touch resolved anew.
+
+    `stored`: the relations of rows and of results that were built, with their `stretch_end`; None before any build.
+    """
+    if stored is None:
+        return resolve(view, dialect, new)
+    rows, results = stored
+    resolved = resolve(view, dialect, f"({live(view, dialect, rows, new)})")
+    return f"{kept(view, dialect, results, new)} UNION ALL {resolved}"
+
+
+def live(view: SequenceView, dialect: Dialect, stored: str, new: str) -> str:
+    """The rows to resolve: all of `new`, and those of `stored` whose stretch reaches the key's first new row."""
+    columns = listed(view.row_kinds, dialect)
+    fresh = f"SELECT {columns} FROM {new}"
+    replayed = ", ".join(f"r.{quote(name, dialect)}" for name in view.row_kinds)
+    return f"SELECT {replayed} FROM {stored} r SEMI JOIN {_touched(new)} t ON {_reached('r')} UNION ALL {fresh}"
+
+
+def kept(view: SequenceView, dialect: Dialect, results: str, new: str) -> str:
+    """The stored results that `new` rows leave alone."""
+    columns = ", ".join(f"b.{quote(name, dialect)}" for name in view.result_kinds)
+    return f"SELECT {columns} FROM {results} b ANTI JOIN {_touched(new)} t ON {_reached('b')}"
+
+
+def _touched(new: str) -> str:
+    return f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key)"
+
+
+def _reached(stored: str) -> str:
+    return f"{stored}.key = t.key AND {stored}.stretch_end >= t.s0"
+
+
+def final(view: SequenceView, dialect: Dialect, relation: str) -> str:
+    """The answer over results: the key by its name, instants as TIMESTAMP, hidden results left out."""
+    d = dialect
+    columns = [f"key AS {quote(view.key, d)}"]
+    for name, kind in view.results.items():
+        value = instant(quote(name, d), d) if kind == "TIMESTAMP" else quote(name, d)
+        columns.append(f"{value} AS {quote(name, d)}")
+    answers = f"SELECT {', '.join(columns)} FROM {relation}"
+    if view.hide is None:
+        return answers
+    return f"SELECT * FROM ({answers}) WHERE NOT coalesce({rendered(view.hide, d)}, false)"

@@ -1,0 +1,89 @@
+"""The two SQL engines that a view is rendered for, and what they spell differently.
+
+DuckDB runs the speed pass and the laws, Spark the batch layer and serving. Expressions have renderers of their own
+(spark_jobs/expressions); here is only what stands around them.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from spark_jobs.expressions.expression import Expression
+from spark_jobs.expressions.kinds import Kind, duckdb_of, spark_of
+
+
+class Dialect(StrEnum):
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
+# One text for both dialects, or one for each.
+Sql = str | Mapping[Dialect, str]
+
+
+def quote(name: str, dialect: Dialect) -> str:
+    """A validated name as an identifier; quoting keeps words such as `end` or `order` usable."""
+    mark = "`" if dialect is Dialect.SPARK else '"'
+    return f"{mark}{name}{mark}"
+
+
+def listed(names: Iterable[str], dialect: Dialect) -> str:
+    return ", ".join(quote(name, dialect) for name in names)
+
+
+def filled(template: Sql, dialect: Dialect) -> str:
+    """A measure's template with each `[name]` as a quoted column."""
+    text = template if isinstance(template, str) else template[dialect]
+    return re.sub(r"\[(\w+)\]", lambda found: quote(found[1], dialect), text)
+
+
+def rendered(expression: Expression, dialect: Dialect) -> str:
+    return expression.spark if dialect is Dialect.SPARK else expression.duckdb
+
+
+def failing(expression: Expression, dialect: Dialect) -> str | None:
+    """SQL that is true where the expression's evaluation fails; None where it cannot."""
+    return expression.spark_fails if dialect is Dialect.SPARK else expression.duckdb_fails
+
+
+def type_of(kind: Kind, dialect: Dialect) -> str:
+    return spark_of(kind) if dialect is Dialect.SPARK else duckdb_of(kind)
+
+
+def micros(instant: str, dialect: Dialect) -> str:
+    """Microseconds since 1970 of a TIMESTAMP."""
+    return f"unix_micros({instant})" if dialect is Dialect.SPARK else f"epoch_us({instant})"
+
+
+def instant(micros: str, dialect: Dialect) -> str:
+    """The TIMESTAMP (UTC) of microseconds since 1970."""
+    return f"timestamp_micros({micros})" if dialect is Dialect.SPARK else f"make_timestamptz({micros})"
+
+
+def since_epoch(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    since = at.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def exploded(array: str, dialect: Dialect) -> str:
+    return f"explode({array})" if dialect is Dialect.SPARK else f"unnest({array})"
+
+
+def order_of_events(at: str, dialect: Dialect) -> str:
+    """The struct measures.ORDER: `at`, then the source position."""
+    if dialect is Dialect.SPARK:
+        return f"named_struct('at', {at}, 'topic', topic, 'partition', `partition`, 'offset', `offset`)"
+    return f'struct_pack("at" := {at}, topic := topic, "partition" := "partition", "offset" := "offset")'
+
+
+def tie_of_events(dialect: Dialect) -> str:
+    """topic/partition/offset as text that sorts like them: a leading 1 pads them (10 and 18 digits)."""
+    if dialect is Dialect.SPARK:
+        partition, offset = (
+            "CAST(10000000000L + `partition` AS STRING)",
+            "CAST(1000000000000000000L + `offset` AS STRING)",
+        )
+        return f"concat(topic, '/', {partition}, '/', {offset})"
+    return """topic || '/' || (10000000000 + "partition") || '/' || (1000000000000000000 + "offset")"""

@@ -1,0 +1,90 @@
+"""Open the ledger's database: SQLite in WAL mode under `home`, or any SQLAlchemy URL.
+
+settings -> engine. A write transaction takes SQLite's write lock at its begin (BEGIN IMMEDIATE): it waits for another
+writer instead of failing half way.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
+from sqlalchemy.exc import IntegrityError
+
+from spark_jobs.ledger.schema import SCHEMA_VERSION, Base, Meta
+from spark_jobs.settings import settings
+
+BUSY_SECONDS = 30
+WRITE_LOCK = 0x7469646D  # any number that nobody else locks
+
+
+class LedgerError(Exception):
+    """The ledger cannot be used, or refuses what was asked; the text says what to do."""
+
+
+def url() -> URL:
+    """The ledger's URL, with the password from `ledger_password_file` where that is set."""
+    given, secret = settings().ledger_url, settings().ledger_password_file
+    if given is None:
+        return URL.create("sqlite+pysqlite", database=str(settings().home / "ledger.db"))
+    parsed = make_url(given)
+    return parsed if secret is None else parsed.set(password=secret.read_text(encoding="utf-8").strip())
+
+
+def connect(at: URL | None = None) -> Engine:
+    """An engine on the ledger, its tables created and its schema version checked."""
+    at = at or url()
+    engine = _sqlite(at) if at.get_backend_name() == "sqlite" else create_engine(at, pool_pre_ping=True)
+    if Base.metadata.tables.keys() - inspect(engine).get_table_names():
+        _create(engine)
+    with engine.connect() as connection:
+        version = connection.scalar(select(Meta.value).where(Meta.name == "schema_version"))
+    if version != str(SCHEMA_VERSION):
+        raise LedgerError(f"the ledger at {at!r} has schema version {version}; this program needs {SCHEMA_VERSION}")
+    return engine
+
+
+def lock(connection: Connection) -> None:
+    """One writer at a time, so that "no other run is active" stays true until the row is written.
+
+    SQLite has it by BEGIN IMMEDIATE; PostgreSQL by an advisory lock that ends with the transaction.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITE_LOCK})
+
+
+def _create(engine: Engine) -> None:
+    """All tables that are lacking; two processes may come here together, and both succeed."""
+    try:
+        with engine.execution_options(immediate=True).begin() as connection:
+            lock(connection)
+            Base.metadata.create_all(connection)
+            if connection.scalar(select(Meta.value).where(Meta.name == "schema_version")) is None:
+                connection.execute(insert(Meta).values(name="schema_version", value=str(SCHEMA_VERSION)))
+    except IntegrityError:
+        return  # the other process was first
+
+
+def _sqlite(at: URL) -> Engine:
+    if at.database and at.database != ":memory:":
+        file = Path(at.database)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # private from its first moment
+        file.chmod(0o600)
+    engine = create_engine(at, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: Any, record: object) -> None:
+    connection.isolation_level = None  # this module begins transactions, not the driver
+    cursor = connection.cursor()
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

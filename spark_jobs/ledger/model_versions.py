@@ -1,0 +1,127 @@
+"""Models: the versions that runs have trained, and the decisions to score with one of them.
+
+trained -> (accepted) intent -> its record in Kafka -> sent. The version in force is that of the last decision sent.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.schema import Model, ModelPromotion
+from spark_jobs.ledger.sessions import Sessions
+
+
+class ModelVersions(Sessions):
+    def record_model(
+        self,
+        model: str,
+        run_id: str,
+        *,
+        cut: int,
+        seconds: float,
+        weights: Mapping[str, Any],
+        metrics: Mapping[str, Any],
+        is_accepted: bool,
+        reason: str,
+    ) -> Model:
+        """The run's version, the next number; of an accepted one the intent to promote it as well, or neither.
+
+        A run trains a model once: what it has recorded before is returned as it is.
+        """
+        with self.write() as session:
+            if (before := _of_run(session, model, run_id)) is not None:
+                return before
+            last = session.scalar(select(func.max(Model.version)).where(Model.model == model))
+            trained = Model(
+                model=model,
+                version=(last or 0) + 1,
+                run_id=run_id,
+                cut=cut,
+                trained_at=datetime.now(UTC),
+                seconds=seconds,
+                weights=dict(weights),
+                metrics=dict(metrics),
+                is_accepted=is_accepted,
+                reason=reason,
+            )
+            session.add(trained)
+            if is_accepted:
+                _intend(session, model, trained.version, f"run {run_id}: {reason}")
+            return trained
+
+    def model_of_run(self, model: str, run_id: str) -> Model | None:
+        with self.read() as session:
+            return _of_run(session, model, run_id)
+
+    def models(self, model: str | None = None) -> list[Model]:
+        """All versions, or those of one model; the newest first."""
+        query = select(Model).order_by(Model.model, Model.version.desc())
+        with self.read() as session:
+            return list(session.scalars(query if model is None else query.where(Model.model == model)))
+
+    def model(self, model: str, version: int) -> Model:
+        """Raises LedgerError where there is none."""
+        with self.read() as session:
+            found = session.get(Model, (model, version))
+        if found is None:
+            raise LedgerError(f"there is no version {version} of model {model}; `tidemark model list` shows them")
+        return found
+
+    def model_in_force(self, model: str) -> Model | None:
+        """The version of the last decision whose record is in Kafka."""
+        sent = [one.version for one in self.model_promotions(model) if one.sent_at is not None]
+        return self.model(model, sent[-1]) if sent else None
+
+    def model_promotions(self, model: str) -> list[ModelPromotion]:
+        """Every decision, the last one last; at most that one is unfinished."""
+        query = select(ModelPromotion).where(ModelPromotion.model == model).order_by(ModelPromotion.decision)
+        with self.read() as session:
+            return list(session.scalars(query))
+
+    def intend_model_promotion(self, model: str, version: int, reason: str) -> ModelPromotion:
+        """A new decision. Refused while another one is unfinished, and for a version that there is not."""
+        self.model(model, version)
+        with self.write() as session:
+            return _intend(session, model, version, reason)
+
+    def finish_model_promotion(self, model: str, decision: int) -> None:
+        """Its record is in Kafka. Of two that send the same decision at once the first has its time kept."""
+        with self.write() as session:
+            one = session.get_one(ModelPromotion, (model, decision))
+            one.sent_at = one.sent_at or datetime.now(UTC)
+
+
+def _of_run(session: Session, model: str, run_id: str) -> Model | None:
+    return session.scalars(select(Model).where(Model.model == model, Model.run_id == run_id)).first()
+
+
+def _intend(session: Session, model: str, version: int, reason: str) -> ModelPromotion:
+    query = select(ModelPromotion).where(ModelPromotion.model == model).order_by(ModelPromotion.decision)
+    before: Sequence[ModelPromotion] = session.scalars(query).all()
+    if before and before[-1].sent_at is None:
+        raise LedgerError(
+            f"decision {before[-1].decision} about {model} is unfinished; try again, it is finished first"
+        )
+    decision, now = len(before) + 1, datetime.now(UTC)
+    now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # what an event can say
+    intent = ModelPromotion(
+        model=model,
+        decision=decision,
+        version=version,
+        event_id=event_id(model, decision, now),
+        reason=reason,
+        decided_at=now,
+        sent_at=None,
+    )
+    session.add(intent)
+    return intent
+
+
+def event_id(model: str, decision: int, decided_at: datetime) -> str:
+    """Of the decision, not of the version: a way back is a new one. And of its time: another ledger counts anew."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{decided_at.isoformat()}"))

@@ -1,0 +1,245 @@
+"""The ledger's tables: every decision of the platform, in relational form.
+
+Instants are UTC and time-zone aware; JSON columns hold plain dictionaries and lists.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Integer,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+SCHEMA_VERSION = 1
+
+
+class Instant(TypeDecorator[datetime]):
+    """A UTC instant; SQLite keeps no time zone, so it is taken off and put back here."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"an instant without a time zone: {value!r}")
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+class Base(DeclarativeBase):
+    type_annotation_map = {  # noqa: RUF012  (SQLAlchemy reads it as a class attribute)
+        datetime: Instant,
+        dict[str, Any]: JSON,
+        list[str]: JSON,
+        int: BigInteger().with_variant(Integer, "sqlite"),
+        str: String,
+    }
+
+
+class Meta(Base):
+    """Facts about the ledger itself: `schema_version`."""
+
+    __tablename__ = "meta"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[str]
+
+
+class Run(Base):
+    """One logical batch run. `state`: active, failed, superseded or finished; `step`: the last step that ended."""
+
+    __tablename__ = "runs"
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    mode: Mapped[str]
+    days: Mapped[list[str]]
+    previous_cut: Mapped[int]
+    cut: Mapped[int]
+    cut_at: Mapped[datetime | None]
+    state: Mapped[str]
+    step: Mapped[str]
+    started_at: Mapped[datetime]
+    progressed_at: Mapped[datetime]
+    error: Mapped[str | None] = mapped_column(Text)
+    summary: Mapped[dict[str, Any]]
+
+
+class Build(Base):
+    """What a run wrote for one view: the versions of its Delta tables (`results_version`: sequence views)."""
+
+    __tablename__ = "builds"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    view_id: Mapped[str] = mapped_column(primary_key=True)
+    mode: Mapped[str]
+    cut: Mapped[int]
+    horizon: Mapped[datetime | None]
+    batch_version: Mapped[int]
+    results_version: Mapped[int | None]
+    row_count: Mapped[int]
+    seconds: Mapped[float] = mapped_column(Float)
+    finished_at: Mapped[datetime]
+
+
+class HotKey(Base):
+    """A key that a build of a sequence view has too many rows of. `digest`: as of `waiting.digest`."""
+
+    __tablename__ = "capped_keys"
+    view_id: Mapped[str] = mapped_column(primary_key=True)
+    batch_version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(Text)
+    row_count: Mapped[int]
+
+
+class Audit(Base):
+    """The gate's verdict on a run's builds; the newest verdict of a run counts."""
+
+    __tablename__ = "audits"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    passed: Mapped[bool]
+    warnings: Mapped[int]
+    docs_url: Mapped[str | None]
+    at: Mapped[datetime]
+
+
+class Publication(Base):
+    """The set of sources that readers see. `state`: intent, done or expired; `restores`: of a rollback."""
+
+    __tablename__ = "publications"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[str]
+    run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.run_id"), unique=True)
+    restores: Mapped[int | None]
+    cut: Mapped[int]
+    state: Mapped[str]
+    intended_at: Mapped[datetime]
+    done_at: Mapped[datetime | None]
+    expired_at: Mapped[datetime | None]
+
+
+class PublicationView(Base):
+    """One view's source within a publication."""
+
+    __tablename__ = "publication_views"
+    publication_id: Mapped[int] = mapped_column(ForeignKey("publications.id"), primary_key=True)
+    view_id: Mapped[str] = mapped_column(primary_key=True)
+    batch_version: Mapped[int | None]
+    results_version: Mapped[int | None]
+    cut: Mapped[int]
+    horizon: Mapped[datetime | None]
+
+
+class ServingView(Base):
+    """The text that a serving view was last given, so that only changed ones are altered."""
+
+    __tablename__ = "serving_views"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    sql: Mapped[str] = mapped_column(Text)
+    at: Mapped[datetime]
+
+
+class Pin(Base):
+    """A named, read-only schema over one publication and one upper lsn."""
+
+    __tablename__ = "pins"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    publication_id: Mapped[int] = mapped_column(ForeignKey("publications.id"))
+    head: Mapped[int]
+    now: Mapped[datetime]
+    created_at: Mapped[datetime]
+    keep_until: Mapped[datetime | None]  # None: until it is dropped
+    state: Mapped[str]  # intent, done
+
+
+class Request(Base):
+    """What other processes ask of the speed application. `state`: pending, taken, done or failed."""
+
+    __tablename__ = "requests"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    kind: Mapped[str]
+    arguments: Mapped[dict[str, Any]]
+    state: Mapped[str]
+    answer: Mapped[dict[str, Any]]
+    asked_at: Mapped[datetime]
+    answered_at: Mapped[datetime | None]
+
+
+class Epoch(Base):
+    """One life of the speed application's checkpoint; a higher id fences every lower one."""
+
+    __tablename__ = "epochs"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    after_lsn: Mapped[int]
+    reason: Mapped[str]
+    started_at: Mapped[datetime]
+
+
+class Heartbeat(Base):
+    """The last sign of life of a component."""
+
+    __tablename__ = "heartbeats"
+    component: Mapped[str] = mapped_column(primary_key=True)
+    at: Mapped[datetime]
+    payload: Mapped[dict[str, Any]]
+
+
+class Promotion(Base):
+    """A name is served from this version of its view, from then on."""
+
+    __tablename__ = "promotions"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    name: Mapped[str]
+    version: Mapped[int]
+    promoted_at: Mapped[datetime]
+
+
+class Definition(Base):
+    """What a view said when it was first computed."""
+
+    __tablename__ = "definitions"
+    view_id: Mapped[str] = mapped_column(primary_key=True)
+    text: Mapped[str] = mapped_column(Text)
+    defined_at: Mapped[datetime]
+
+
+class Model(Base):
+    """A version of a model that a run has trained; `is_accepted`, `reason`: what was decided about it then."""
+
+    __tablename__ = "models"
+    __table_args__ = (UniqueConstraint("model", "run_id"),)
+    model: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"))
+    cut: Mapped[int]
+    trained_at: Mapped[datetime]
+    seconds: Mapped[float] = mapped_column(Float)
+    weights: Mapped[dict[str, Any]]
+    metrics: Mapped[dict[str, Any]]
+    is_accepted: Mapped[bool]
+    reason: Mapped[str] = mapped_column(Text)
+
+
+class ModelPromotion(Base):
+    """A decision to score with a version from then on. `sent_at`: Kafka has taken its record; None: an intent."""
+
+    __tablename__ = "model_promotions"
+    model: Mapped[str] = mapped_column(primary_key=True)
+    decision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    version: Mapped[int]
+    event_id: Mapped[str]
+    reason: Mapped[str] = mapped_column(Text)
+    decided_at: Mapped[datetime]
+    sent_at: Mapped[datetime | None]

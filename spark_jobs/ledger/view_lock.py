@@ -1,0 +1,66 @@
+"""A view never changes in place: what its files said when it was first computed is kept, and held against them.
+
+views -> text of each -> ledger, at the first time; later -> nothing, or DefinitionChanged with the difference.
+A stored partial knows nothing of the expression that made it, so old and new ones would be added up without a sign.
+"""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.registry.views import Views
+
+
+class DefinitionChanged(LedgerError):
+    """Which views say something else than what they were computed by, and what."""
+
+
+def check(store: Store, views: Views | Sequence[View]) -> None:
+    """Hold the views that are stored against what the ledger has of them; new ones are written down.
+
+    Raises DefinitionChanged, and changes nothing then.
+    """
+    known = store.definitions()
+    changed = [view for view in views if view.id in known and known[view.id] != text_of(view)]
+    if changed:
+        raise DefinitionChanged("\n".join(_told(view, known[view.id]) for view in changed))
+    store.define({view.id: text_of(view) for view in views if view.id not in known})
+
+
+def _told(view: View, before: str) -> str:
+    now = text_of(view)
+    difference = difflib.unified_diff(
+        before.splitlines(), now.splitlines(), "computed by", "the file", lineterm="", n=1
+    )
+    return (
+        f"{view.id} has changed, but is still version {view.version}: what is stored was made by the old text. "
+        f"Write the new one to spark_jobs/views/{view.name}_v{view.version + 1}.py with version={view.version + 1}, "
+        "and put this file back.\n" + "\n".join(difference)
+    )
+
+
+def text_of(view: View) -> str:
+    """All that decides the view's numbers, a line each; not its owner, nor its description, nor what it alerts of."""
+    declared: Any = replace(view.declaration, owner="", description="")
+    if isinstance(view, SequenceView):
+        declared = replace(declared, alert=None)
+    return "\n".join(_lines("view", declared)) + "\n"
+
+
+def _lines(name: str, value: Any) -> Iterator[str]:
+    if is_dataclass(value):
+        yield f"{name}: {type(value).__name__}"
+        for one in fields(value):
+            if getattr(value, one.name) != one.default:
+                yield from _lines(f"{name}.{one.name}", getattr(value, one.name))
+    elif isinstance(value, dict):
+        for key, found in value.items():
+            yield from _lines(f"{name}[{key}]", found)
+    elif isinstance(value, str):
+        words = [" ".join(line.split()) for line in value.splitlines()]
+        yield from (f"{name}: {line}" for line in words if line)
+    elif value:
+        yield f"{name}: {value!r}"

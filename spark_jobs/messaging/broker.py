@@ -1,0 +1,51 @@
+"""What the speed layer asks Kafka about itself: topic ids, offsets, retention.
+
+Kafka admin API (kafka-python) -> plain dictionaries.
+"""
+
+from collections.abc import Iterable
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from spark_jobs.settings import settings
+from spark_jobs.speed.continuity import Partition
+
+
+class Broker:
+    """One admin and one consumer connection, kept for the life of the process."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self.topics = sorted(topics)
+        self._admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
+        self._consumer = KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._admin.close()
+
+    def partitions(self) -> tuple[dict[str, str], list[Partition]]:
+        """Topic ids, and all partitions, of the topics that exist."""
+        ids, partitions = {}, []
+        for topic in self._admin.describe_topics(self.topics):
+            if topic["error_code"]:
+                continue
+            ids[topic["name"]] = str(topic["topic_id"])
+            partitions += [(topic["name"], part["partition_index"]) for part in topic["partitions"]]
+        return ids, partitions
+
+    def available(self, partitions: list[Partition]) -> dict[Partition, tuple[int, int]]:
+        """Per partition the earliest offset and the end offset."""
+        asked = [TopicPartition(*partition) for partition in partitions]
+        first, last = self._consumer.beginning_offsets(asked), self._consumer.end_offsets(asked)
+        return {(p.topic, p.partition): (first[p], last[p]) for p in asked}
+
+    def retention_ms(self) -> dict[str, int]:
+        """Per topic `retention.ms`; left out: compacted topics (they keep the latest of a key) and unlimited ones."""
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in self.topics]
+        described = self._admin.describe_configs(asked, config_filter="all")["topic"]
+        return {
+            topic: int(settings_of["retention.ms"]["value"])
+            for topic, settings_of in described.items()
+            if "compact" not in settings_of["cleanup.policy"]["value"] and int(settings_of["retention.ms"]["value"]) > 0
+        }

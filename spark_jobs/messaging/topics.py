@@ -1,0 +1,69 @@
+"""Kafka topics as the contracts want them.
+
+contracts (topic, compacted) + settings (partitions, retention) -> missing topics created; existing ones left alone.
+
+A topic that exists is never changed here: other partitions or another retention are its operator's decision, and the
+speed application takes both as they come.
+"""
+
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from spark_jobs.contracts.model import Contracts
+from spark_jobs.settings import settings
+
+HOUR_MS = 3_600_000
+
+
+class TopicsError(RuntimeError):
+    """Kafka could not be asked, or refused."""
+
+
+def wanted(contracts: Contracts) -> dict[str, dict[str, Any]]:
+    """Topic -> options for Kafka's CreateTopics."""
+    compacted = {contract.topic for contract in contracts if contract.compacted}
+    kept = {"cleanup.policy": "delete", "retention.ms": str(settings().topic_retention_hours * HOUR_MS)}
+    return {
+        topic: {
+            "num_partitions": settings().topic_partitions,
+            "configs": {"cleanup.policy": "compact"} if topic in compacted else kept,
+        }
+        for topic in contracts.topics
+    }
+
+
+def is_there(topic: str) -> bool | None:
+    """Whether Kafka has the topic; None where Kafka cannot be asked."""
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
+    except KafkaError:
+        return None
+    try:
+        return topic in admin.list_topics()
+    except KafkaError:
+        return None
+    finally:
+        admin.close()
+
+
+def create(contracts: Contracts) -> list[str]:
+    """Create what is missing, wait until it has leaders; the names of the new topics. Raises TopicsError."""
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
+    except KafkaError as error:
+        raise TopicsError(f"no Kafka at {settings().kafka}: {error!r}; `tidemark up` starts it") from error
+    try:
+        existing = set(admin.list_topics())
+        missing = {topic: options for topic, options in wanted(contracts).items() if topic not in existing}
+        if missing:
+            admin.create_topics(missing, wait_for_metadata=True)
+        return sorted(missing)
+    except TopicAlreadyExistsError:  # somebody else is creating them in this very moment
+        admin.wait_for_topics(contracts.topics)
+        return []
+    except KafkaError as error:
+        raise TopicsError(f"Kafka at {settings().kafka} refused: {error!r}") from error
+    finally:
+        admin.close()

@@ -1,0 +1,114 @@
+"""Pins: a schema of read-only views that answer as the platform answered at one moment, for ever the same.
+
+(publication in force at t, highest lsn whose partials were committed by t, t as `now`) -> schema `pin_<name>`.
+Everything but the name is a literal that the program made; the name is checked by a pattern.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spark_jobs.ledger.schema import Pin, Publication
+from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication.publish import Execute, serving_views
+from spark_jobs.registry.views import Views
+from spark_jobs.serving.render import serving_sql
+from spark_jobs.serving.servable import ready, servable
+from spark_jobs.storage import coverage
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+PREFIX = "pin_"
+
+
+def create(
+    execute: Execute,
+    views: Views,
+    store: Store,
+    name: str | None = None,
+    at: datetime | None = None,
+    keep: timedelta | None = None,
+) -> Pin:
+    """Pin the platform's answers as of `at` (default: now); `keep`: retention drops it after that time.
+
+    A name that is taken gives that pin again, finished if it was left half made; with `at` it raises LedgerError.
+    """
+    name = checked(name or f"p{datetime.now(UTC):%Y%m%d_%H%M%S}")
+    pin = store.pin(name)
+    if pin is not None and at is not None and pin.now != at:
+        raise LedgerError(f"the pin {name} exists already, as of {pin.now.isoformat()}; choose another name")
+    if pin is None:
+        pin = _begin(store, name, at or datetime.now(UTC), keep)
+    if pin.state == "intent":
+        _make(execute, views, store, pin)
+        store.finish_pin(name)
+    return pin
+
+
+def checked(name: str) -> str:
+    """The pin's name without the prefix of its schema. LedgerError where it cannot be a name."""
+    name = name.removeprefix(PREFIX)
+    if not NAME.fullmatch(name):
+        raise LedgerError(f"{name!r} cannot name a pin: lower case letters, digits and _, at most 48, a letter first")
+    return name
+
+
+def schema(name: str) -> str:
+    return f"{PREFIX}{checked(name)}"
+
+
+def drop(execute: Execute, store: Store, name: str) -> None:
+    """Remove the schema, then the pin. LedgerError where there is no such pin."""
+    name = checked(name)
+    if store.pin(name) is None:
+        raise LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
+    execute(f"DROP SCHEMA IF EXISTS {schema(name)} CASCADE")
+    store.drop_pin(name)
+
+
+def due(store: Store) -> list[Pin]:
+    """Pins whose time to be kept is over."""
+    return [pin for pin in store.pins() if pin.keep_until is not None and pin.keep_until < datetime.now(UTC)]
+
+
+def describe(pin: Pin) -> Mapping[str, Any]:
+    """What there is to know of a pin, for people and programs."""
+    return {
+        "schema": schema(pin.name),
+        "publication": pin.publication_id,
+        "head": pin.head,
+        "now": pin.now.isoformat(),
+        "created_at": pin.created_at.isoformat(),
+        "keep_until": pin.keep_until.isoformat() if pin.keep_until else None,
+        "state": pin.state,
+    }
+
+
+def _begin(store: Store, name: str, at: datetime, keep: timedelta | None) -> Pin:
+    publication = store.publication_at(at)
+    if publication is None:
+        raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
+    head = head_at(store, publication, at)
+    return store.begin_pin(name, publication.id, head, at, datetime.now(UTC) + keep if keep else None)
+
+
+def head_at(store: Store, publication: Publication, at: datetime) -> int:
+    """The highest lsn whose partials, and those of all lsns before it, were committed by `at`."""
+    cuts = [source.cut for source in store.sources(publication).values()]
+    head = min(cuts, default=publication.cut)
+    found = coverage.covered(head)
+    while head + 1 in found and (committed := found[head + 1].at) is not None and committed <= at:
+        head += 1
+    return max([head, *cuts])
+
+
+def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
+    """The schema and its views; what is there already was made from the same row of the ledger."""
+    execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
+    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id), store.promoted())
+    existing = serving_views(execute, schema(pin.name))
+    for view in servable(views, sources):
+        if view.name not in existing:
+            sql = serving_sql(view, sources, views, head=pin.head, now=pin.now)
+            execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")

@@ -1,0 +1,205 @@
+"""`publish`: choose the set of sources that readers see. Always last, never half.
+
+audited builds -> intent row -> ALTER VIEW per serving view that changes -> done row. A reader of one view sees the old
+or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it first).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.expressions.render import quote_text
+from spark_jobs.ledger.schema import Publication, Run
+from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.registry.views import Views
+from spark_jobs.serving.render import serving_sql
+from spark_jobs.serving.servable import ready, servable
+from spark_jobs.storage import coverage, duckdb_reader, tables
+
+Execute = Callable[[str], Any]
+"""Runs one statement; returns rows, or a DataFrame."""
+
+
+class PublishRefused(LedgerError):
+    """Publishing would break a promise; the text says which, and what to do."""
+
+
+def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
+    """Schemas, names of the hot tables and serving views exist; an unfinished publication is finished first.
+
+    A view that no publication knows gets one with cut 0 and nothing built: it is served by the speed layer alone.
+    """
+    roll_forward(execute, views, store)
+    current = store.current_publication()
+    sources = store.sources(current) if current else {}
+    unbuilt = Source(batch_version=None, results_version=None, cut=0, horizon=None)
+    new = {view.id: unbuilt for view in views if view.id not in sources}
+    if current is None or new:
+        publication = store.begin_publication("initial", {**sources, **new}, cut=current.cut if current else 0)
+        finish(execute, views, store, publication)
+    else:
+        _apply(execute, views, store, sources)
+
+
+def ensure_named(execute: Execute, views: Views) -> None:
+    """The catalog has the schemas, and names for the tables, which are made without it."""
+    for schema in tables.SCHEMAS:
+        execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
+    wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in built(view))]
+    schemas = sorted({table.split(".")[0] for table in wanted})
+    known = {f"{schema}.{row[1]}" for schema in schemas for row in _rows(execute(f"SHOW TABLES IN {schema}"))}
+    for table in wanted:
+        if table not in known and duckdb_reader.exists(table):
+            at = quote_text(tables.path(table), "spark")
+            execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
+
+
+def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Publication | None:
+    """Publish a run's builds; None when the run has nothing new. Again for a published run: its publication.
+
+    Raises PublishRefused: no passed audit (I17), a newer publication (I16), a view that was not built.
+    """
+    roll_forward(execute, views, store)
+    run = store.active_run(run_id)
+    done = store.publication_of(run_id)
+    if done is not None or run.summary.get("nothing_new"):
+        store.progress(run_id, "publish")
+        return done
+    try:
+        _refuse_backwards(run, store)
+        _refuse_unaudited(run, store)
+        sources, held_back = _sources_of(run, views, store)
+    except PublishRefused as error:
+        store.fail_run(run_id, str(error))  # it does not stand in the way of another run
+        raise
+    publication = store.begin_publication("batch", sources, cut=run.cut, run_id=run_id)
+    finish(execute, views, store, publication)
+    store.progress(run_id, "publish", publication=publication.id, held_back=held_back)
+    return publication
+
+
+def roll_forward(execute: Execute, views: Views, store: Store) -> Publication | None:
+    """Finish the publication that a crash left between intent and done; None when there is none."""
+    publication = store.unfinished_publication()
+    if publication is not None:
+        finish(execute, views, store, publication)
+        run = store.run(publication.run_id) if publication.run_id is not None else None
+        if run is not None and run.state != "superseded":
+            store.progress(run.run_id, "publish", publication=publication.id)
+    return publication
+
+
+def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:
+    """Give the serving views the publication's texts, then call it done."""
+    _apply(execute, views, store, store.sources(publication))
+    store.finish_publication(publication.id)
+
+
+def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> None:
+    """Give each serving view its text; touch only those whose text changes."""
+    ensure_named(execute, views)
+    existing, given = serving_views(execute, "serving"), store.serving_sql()
+    sources = ready(views, sources, store.promoted())
+    for view in servable(views, sources):
+        name, sql = view.name, serving_sql(view, sources, views)
+        if name not in existing:
+            execute(f"CREATE VIEW {tables.serving(name)} AS {sql}")
+        elif given.get(name) != sql:
+            execute(f"ALTER VIEW {tables.serving(name)} AS {sql}")
+        else:
+            continue
+        store.record_serving_sql(name, sql)
+
+
+def promote(execute: Execute, views: Views, store: Store, name: str, version: int) -> None:
+    """Serve a name from another version of its view, now and from now on.
+
+    Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
+    """
+    current = store.current_publication()
+    sources = store.sources(current) if current else {}
+    known = {view.version: view for view in views if view.name == name and view.id in sources}
+    if version not in known:
+        there = ", ".join(map(str, sorted(known))) or "none"
+        raise PublishRefused(f"{name} has no version {version} to serve; the speed layer computes {there}")
+    if lsn := holes(views, sources).get(known[version].id):
+        raise PublishRefused(f"version {version} of {name} lacks lsn {lsn}: `tidemark views` shows what is covered")
+    store.promote(name, version)
+    _apply(execute, views, store, sources)
+
+
+def serving_views(execute: Execute, schema: str) -> set[str]:
+    """Names of the views in a schema."""
+    return {row[1] for row in _rows(execute(f"SHOW VIEWS IN {schema}"))}
+
+
+def _rows(found: Any) -> list[Any]:
+    return list(found.collect() if hasattr(found, "collect") else found)
+
+
+def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
+    """What the run would publish: its builds, but for views with a hole past the cut, which keep their old source."""
+    built, current = store.built_sources(run.run_id), store.current_publication()
+    old = store.sources(current) if current else {}
+    unbuilt = [view.name for view in views if view.id not in built]
+    if unbuilt:
+        raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")
+    new = {view.id: built[view.id] for view in views}
+    held_back = holes(views, new)
+    kept = {view_id: old[view_id] for view_id in held_back if view_id in old}
+    return {**{k: v for k, v in new.items() if k not in held_back}, **kept}, held_back
+
+
+def holes(views: Views, sources: Mapping[str, Source]) -> dict[str, int]:
+    """View id -> first lsn past its cut without partials of the view, or any where the speed layer does not know it."""
+    lowest = min((source.cut for source in sources.values()), default=0)
+    found, head = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
+    head = min(head, max(found, default=lowest))  # what has landed and is being computed now is no hole
+    known = coverage.columns()
+    holes: dict[str, int] = {}
+    for view in views:
+        if view.id in sources:
+            cut = sources[view.id].cut
+            missing = coverage.holes(cut, head, found, view.column) if view.column in known else [cut + 1]
+            if missing:
+                holes[view.id] = missing[0]
+    return holes
+
+
+def _refuse_backwards(run: Run, store: Store) -> None:
+    current = store.current_publication()
+    if current is not None and current.cut > run.cut:
+        raise PublishRefused(
+            f"run {run.run_id} has cut {run.cut}; publication {current.id} already has {current.cut}. Plan a new run."
+        )
+
+
+def _refuse_unaudited(run: Run, store: Store) -> None:
+    audit = store.audit(run.run_id)
+    if audit is None:
+        raise PublishRefused(
+            f"run {run.run_id} is not audited: `tidemark batch audit --run-id {run.run_id}` comes first"
+        )
+    if not audit.passed:
+        raise PublishRefused(f"the audit of run {run.run_id} failed; nothing is published. See {audit.docs_url}")
+    built = [build.finished_at for build in store.builds(run.run_id).values()]
+    if built and audit.at < max(built):
+        raise PublishRefused(f"run {run.run_id} was built again after its audit: audit it again")
+
+
+def versions(view: View, source: Source | None) -> list[tuple[str, int]]:
+    """The Delta tables and versions that a source reads."""
+    if source is None or source.batch_version is None:
+        return []
+    found = [source.batch_version] if source.results_version is None else [source.batch_version, source.results_version]
+    return list(zip(built(view), found, strict=True))
+
+
+def built(view: View) -> list[str]:
+    """The Delta tables that a build of the view writes."""
+    if isinstance(view, AggregateView):
+        return [tables.batch(view.id)]
+    return [tables.batch_rows(view.id), tables.batch_results(view.id)]

@@ -1,0 +1,74 @@
+"""`retention`: let go of what nobody was promised.
+
+old publications -> expired -> vacuum of `batch.*` by delta-rs, keeping every version that the ledger still names; and a
+request to the speed application to trim the partials that no live publication reads.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from spark_jobs.ledger.store import Store
+from spark_jobs.publication import pins
+from spark_jobs.publication.publish import Execute, versions
+from spark_jobs.registry.views import Views
+from spark_jobs.settings import settings
+from spark_jobs.storage import tables
+from spark_jobs.storage.vacuum import vacuum
+
+GRACE_HOURS = 24
+"""Files that left a table this recently stay: a reader may have begun before."""
+FACTS_KEPT_HOURS = 7 * 24
+"""Facts are read at their newest version; older ones are there for queries under way and for looking back a little."""
+
+
+@dataclass(frozen=True)
+class Retained:
+    """`files`: how many were removed, by table; `trim_up_to`: partials up to that lsn were asked to be trimmed."""
+
+    expired: list[int]
+    dropped_pins: list[str]
+    files: dict[str, int]
+    trim_up_to: int
+
+
+def retain(
+    store: Store,
+    views: Views,
+    event_types: Iterable[str],
+    connect: Callable[[], AbstractContextManager[Execute]],
+    grace_hours: int = GRACE_HOURS,
+) -> Retained:
+    """Do all of it, alone: RunActive while a batch run is at work. `connect` is called only where a pin is due."""
+    with store.maintenance("retention"):
+        dropped = [pin.name for pin in pins.due(store)]
+        if dropped:
+            with connect() as execute:
+                for name in dropped:
+                    pins.drop(execute, store, name)
+        expired = store.expire_publications(datetime.now(UTC) - timedelta(days=settings().publications_kept_days))
+        kept = kept_versions(store, views)
+        files = {table: vacuum(table, grace_hours, keep) for table, keep in kept.items()}
+        for table in [*map(tables.facts, event_types), tables.QUARANTINE, tables.DUPLICATES]:
+            files[table] = vacuum(table, FACTS_KEPT_HOURS)
+        return Retained(expired, dropped, {table: n for table, n in files.items() if n}, _trim(store))
+
+
+def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
+    """Table -> versions that a live publication reads, or that a run has built and may still publish."""
+    sources = [store.sources(publication) for publication in store.live_publications()]
+    sources += [store.built_sources(run.run_id) for run in store.runs() if run.state in ("active", "failed")]
+    kept: dict[str, set[int]] = {}
+    for of_views in sources:
+        for view in views:
+            for table, version in versions(view, of_views.get(view.id)):
+                kept.setdefault(table, set()).add(version)
+    return {table: sorted(needed) for table, needed in kept.items()}
+
+
+def _trim(store: Store) -> int:
+    up_to = store.lowest_live_cut()
+    if up_to > 0:
+        store.request("trim", up_to_lsn=up_to)
+    return up_to

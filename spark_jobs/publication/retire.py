@@ -1,0 +1,64 @@
+"""`view retire`: a view that nobody computes any more leaves nothing behind but its definition.
+
+id of a view whose file is gone -> no reader needs it -> its serving name and its batch tables are removed. The ledger
+keeps its text, so that the id never means something else; its partials go with the next trims.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pyarrow.fs import FileSystem, FileType
+
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication.publish import Execute, serving_views
+from spark_jobs.registry.views import Views
+from spark_jobs.storage import tables
+
+
+class StillNeeded(LedgerError):
+    """Who needs the view, and what to do first."""
+
+
+def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[str]:
+    """What was removed. Raises StillNeeded, and LedgerError where there never was such a view."""
+    if view_id not in store.definitions():
+        raise LedgerError(f"no layer ever computed a view {view_id}; `tidemark views` lists those that there are")
+    if reasons := list(_needed(views, store, view_id)):
+        raise StillNeeded(f"{view_id} is still needed: {'; '.join(reasons)}")
+    removed = []
+    name = re.sub(r"_v\d+$", "", view_id)
+    if name not in views.served and name in serving_views(execute, "serving"):
+        execute(f"DROP VIEW {tables.serving(name)}")
+        removed.append(tables.serving(name))
+    for table in (tables.batch(view_id), tables.batch_rows(view_id), tables.batch_results(view_id)):
+        if _remove(table):
+            execute(f"DROP TABLE IF EXISTS {table}")
+            removed.append(table)
+    return removed
+
+
+def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:
+    view = views.by_id.get(view_id)
+    if view is not None:
+        others = [one.id for one in views if isinstance(one, AggregateView) and view.name in _looked_up(one)]
+        others += [one.name for one in views.over if one.base.name == view.name]
+        if others and views.by_name[view.name] is view:
+            yield f"{', '.join(sorted(others))} read{'s' if len(others) == 1 else ''} it"
+        yield f"its file is there: remove {view_id}.py, then `./tidemark restart speed`"
+    for pin in store.pins():
+        if view_id in store.sources(pin.publication_id):
+            yield f"pin {pin.name} shows it: `./tidemark pin drop {pin.name}`"
+
+
+def _looked_up(view: AggregateView) -> set[str]:
+    return {lookup.view for lookup in view.lookups.values()}
+
+
+def _remove(table: str) -> bool:
+    """Delete the table's files; whether there were any."""
+    fs, path = FileSystem.from_uri(tables.path(table))
+    if fs.get_file_info(path).type is not FileType.Directory:
+        return False
+    fs.delete_dir(path)
+    return True

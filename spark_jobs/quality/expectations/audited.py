@@ -1,0 +1,111 @@
+"""What a run has to show at the gate: its new facts, its accounts, its batch tables, each with its suite.
+
+run, builds -> (Suite, the Relation at the exact version) one by one. What is only counted is read from the files.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.engine import aggregates, sequences
+from spark_jobs.expressions.dialect import Dialect, exploded, quote, rendered
+from spark_jobs.ledger.schema import Build, Run
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality.expectations import suites
+from spark_jobs.quality.expectations.relations import Counted, Relation, Stored
+from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.registry.views import Views
+from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.spark_reader import in_days
+
+DUCKDB = Dialect.DUCKDB
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What a run has to show: its new facts, its accounts, its batch tables at their versions."""
+
+    run: Run
+    views: Views
+    builds: Mapping[str, Build]
+    old: Mapping[str, Source]
+    after: int
+    days: list[str]
+
+    def suites(self) -> Iterator[tuple[Suite, Relation]]:
+        """Every suite, and the relation that it is held against.
+
+        Left out is what was audited before: a view whose version stands, an event type without new facts (that none are
+        missing, the accounts say).
+        """
+        now, known = datetime.now(UTC), project_contracts()
+        yield suites.of_accounts(), Counted(self._accounts)
+        for contract in known:
+            table = tables.facts(contract.event_type)
+            if self._has_new(table):
+                yield suites.of_facts(contract, self.run.cut, now), Stored(table, where=self._unaudited())
+        changed = [view for view in self.views if self._is_new(view)]
+        full = self._with_facts(changed)
+        for view in changed:
+            built, has_facts = self.builds[view.id], view.id in full
+            if isinstance(view, AggregateView):
+                suite = suites.of_aggregate(view, suites.required_of(known, view.shapes), must_have_rows=has_facts)
+                yield suite, Stored(suite.table, built.batch_version)
+            else:
+                of_rows, of_results = suites.of_rows(view), suites.of_results(view, must_have_rows=has_facts)
+                yield of_rows, Stored(of_rows.table, built.batch_version)
+                yield of_results, Stored(of_results.table, built.results_version)
+
+    def _is_new(self, view: View) -> bool:
+        built, old = self.builds[view.id], self.old.get(view.id)
+        versions = (built.batch_version, built.results_version)
+        return old is None or versions != (old.batch_version, old.results_version)
+
+    def _has_new(self, table: str) -> bool:
+        """Whether the table has rows that no published run has audited. One that is missing is not passed over."""
+        if not duckdb_reader.exists(table):
+            return True
+        days = pa.array(self._days()).cast(pa.date32())
+        of = (ds.field("lsn") > self.after) | ds.field("day").isin(days)
+        return bool(duckdb_reader.dataset(table).head(1, columns=["lsn"], filter=of).num_rows)
+
+    def _days(self) -> list[str]:
+        return sorted({*self.run.days, *self.days})
+
+    def _unaudited(self) -> str:
+        """Past the published cut, and of days decoded again."""
+        return f"lsn > {self.after:d} OR {in_days(self._days())}"
+
+    def _accounts(self) -> pa.Table:
+        """Per topic: how many records landed in (after, cut], and what became of them."""
+        within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
+        facts = [tables.facts(one.event_type) for one in project_contracts() if not one.noted]
+        ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
+        parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
+        parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
+        counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"
+        con = duckdb_reader.connect({"log": tables.MASTER_LOG, **{table: table for table in ends}})
+        accounts = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
+        return con.sql(accounts).to_arrow_table()
+
+    def _with_facts(self, of: list[View]) -> set[str]:
+        """Ids of the views that have at least one fact to show."""
+        types = {event_type for view in of for event_type in view.event_types}
+        con = duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types})
+        return {view.id for view in of if con.execute(f"FROM ({self._counted(view)}) LIMIT 1").fetchone()}
+
+    def _counted(self, view: View) -> str:
+        """The facts that count in a view, not yet grouped."""
+        cut = f"WHERE lsn <= {self.run.cut:d}"
+        facts_of = {one: f"(SELECT * FROM {quote(one, DUCKDB)} {cut})" for one in view.event_types}
+        if isinstance(view, SequenceView):
+            return sequences.rows(view, DUCKDB, facts_of)
+        facts = aggregates.source(view, DUCKDB, facts_of)
+        for name, array in view.each.items():
+            facts = f"SELECT *, {exploded(rendered(array, DUCKDB), DUCKDB)} AS {quote(name, DUCKDB)} FROM ({facts})"
+        return facts if view.where is None else f"SELECT * FROM ({facts}) WHERE {rendered(view.where, DUCKDB)}"

@@ -1,0 +1,201 @@
+"""Great Expectations at work: suites over pandas or Spark DataFrames, their results, and the Data Docs.
+
+(Suite, DataFrame) -> validation -> Verdict; all results -> a static site under `settings().data_docs`.
+A table is looked at twice only where something fails: first yes or no, then in Spark with the offending rows.
+"""
+
+import logging
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.settings import settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+SITE = "tidemark"
+WHOLE = "audited rows"
+RUNS_KEPT = 30
+SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Failure:
+    severity: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one suite found. `page`: its Data Docs, once they are built."""
+
+    table: str
+    expectations: int
+    failures: tuple[Failure, ...]
+    page: Path | None = None
+
+    @property
+    def is_critical(self) -> bool:
+        return any(failure.severity == "critical" for failure in self.failures)
+
+
+class Checkpoint:
+    """One run of suites. GX keeps its files under `home/gx`; results of the last runs stay in the docs."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.at = datetime.now(UTC)
+        self.context = _context()
+
+    @cached_property
+    def _memory(self) -> Any:
+        return self.context.data_sources.add_or_update_pandas("memory")
+
+    @cached_property
+    def _spark(self) -> Any:
+        """Made late, as it starts a Spark session where there is none."""
+        return self.context.data_sources.add_or_update_spark("spark", persist=False)
+
+    def glance(self, suite: Suite, rows: "pd.DataFrame") -> Verdict:
+        """Hold rows in memory against the expectations, without looking for the offending ones."""
+        return _verdict(suite, self._run(suite, self._memory, rows, "BOOLEAN_ONLY"))
+
+    def validate(self, suite: Suite, rows: "DataFrame") -> Verdict:
+        """Hold `rows` (columns of the suite) against its expectations, and name those that break them."""
+        found = self._run(suite, self._spark, rows, "BOOLEAN_ONLY")
+        if not found.success:
+            detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
+            found = self._run(suite, self._spark, rows, detailed)
+        return _verdict(suite, found)
+
+    def _run(self, suite: Suite, source: Any, rows: Any, result_format: Any) -> Any:
+        from great_expectations import ExpectationSuite, RunIdentifier, ValidationDefinition
+
+        copies = [copy(expectation) for expectation in suite.expectations]  # GX binds each to one suite for good
+        kept = self.context.suites.add_or_update(ExpectationSuite(name=suite.table, expectations=copies))
+        data = _data(source, suite.table)
+        definition = self.context.validation_definitions.add_or_update(
+            ValidationDefinition(name=f"{source.name}.{suite.table}", data=data, suite=kept)
+        )
+        with _quiet():
+            return definition.run(
+                batch_parameters={"dataframe": rows},
+                result_format=result_format,
+                run_id=RunIdentifier(run_name=self.run_id, run_time=self.at),
+            )
+
+    def docs(self) -> Path:
+        """Build the Data Docs; their index page."""
+        _forget_old_runs(Path(self.context.root_directory) / "uncommitted" / "validations")
+        self.context.build_data_docs(site_names=[SITE])
+        return settings().data_docs / "index.html"
+
+    def page(self, table: str) -> Path:
+        """The Data Docs page of this run's verdict on a table; the index where there is none."""
+        found = sorted((settings().data_docs / "validations" / table.replace(".", "/") / self.run_id).rglob("*.html"))
+        return found[-1] if found else settings().data_docs / "index.html"
+
+
+def _data(source: Any, table: str) -> Any:
+    known = {asset.name: asset for asset in source.assets}
+    if table in known:
+        return known[table].get_batch_definition(WHOLE)
+    return source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(WHOLE)
+
+
+def _context() -> Any:
+    """A file context of our own: no analytics, no progress bars, one local site."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    import great_expectations as gx
+
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    context = gx.get_context(mode="file", project_root_dir=settings().home)
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    site = {
+        "class_name": "SiteBuilder",
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "show_how_to_buttons": False,
+        "store_backend": {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(settings().data_docs.resolve()),
+        },
+    }
+    context.variables.data_docs_sites = {SITE: site}
+    context.variables.save()
+    return context
+
+
+def _forget_old_runs(folder: Path) -> None:
+    for table in (one for one in folder.glob("*/*") if one.is_dir()):
+        runs = sorted(table.iterdir(), key=lambda run: run.stat().st_mtime, reverse=True)
+        for run in runs[RUNS_KEPT:]:
+            shutil.rmtree(run)
+
+
+def _verdict(suite: Suite, found: Any) -> Verdict:
+    """Anything but a clear yes is a failure."""
+    failures = tuple(_failure(result) for result in found.results if not result.success)
+    if len(found.results) != len(suite.expectations):
+        missing = len(suite.expectations) - len(found.results)
+        failures += (Failure("critical", f"{missing} expectations have no result"),)
+    return Verdict(suite.table, len(suite.expectations), failures)
+
+
+def _failure(result: Any) -> Failure:
+    config = result.expectation_config
+    severity = str(getattr(config.severity, "value", config.severity) or "critical")
+    return Failure(severity, f"{_sentence(config)}: {_found(result)}")
+
+
+def _sentence(config: Any) -> str:
+    """`quantity: values to be between (min_value=1, max_value=100)`."""
+    about = {k: v for k, v in config.kwargs.items() if k not in ("batch_id", "column", "row_condition", "severity")}
+    column = config.kwargs.get("column")
+    what = config.type.removeprefix("expect_").removeprefix("column_").replace("_", " ")
+    limits = ", ".join(f"{name}={_short(value)}" for name, value in about.items() if value is not None)
+    return f"{f'{column}: ' if column else ''}{what}{f' ({limits})' if limits else ''}"
+
+
+def _short(value: Any) -> Any:
+    """GX turns integers into floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _found(result: Any) -> str:
+    raised = [one.get("exception_message") for one in _exceptions(result.exception_info) if one.get("raised_exception")]
+    if raised:
+        return f"could not be evaluated: {str(raised[0]).splitlines()[0][:300]}"
+    detail = result.result or {}
+    if "unexpected_count" in detail:
+        values = dict.fromkeys(str(v) for v in detail.get("partial_unexpected_list", ()) if v is not None)
+        sample = f", such as {', '.join(list(values)[:SAMPLES])}" if values else ""
+        return f"{detail['unexpected_count']:,} of {detail.get('element_count', 0):,} rows{sample}"
+    return f"found {detail.get('observed_value', 'nothing')}"
+
+
+def _exceptions(info: Any) -> Iterator[dict[str, Any]]:
+    """GX gives one dictionary, or one per metric."""
+    if not info:
+        return
+    if "raised_exception" in info:
+        yield info
+    else:
+        yield from (one for one in info.values() if isinstance(one, dict))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,216 @@
+"""What must hold of facts and of batch tables, derived from contracts and views; and what people add.
+
+contract | view -> Suite (the columns to look at, Great Expectations' expectations). Nothing here touches data.
+Own expectations: a list of {"type", "kwargs", "severity", "notes"} in `schemas/quality/<table>.json`; docs/quality.md.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import great_expectations.expectations as gxe
+from great_expectations.expectations.expectation import Expectation
+from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+from great_expectations.expectations.row_conditions import Column
+
+from spark_jobs.contracts.model import Contract, Field
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.definitions.event_columns import EventTypes
+from spark_jobs.definitions.measures.moments import Variance
+from spark_jobs.definitions.measures.sums import Count, Mean
+from spark_jobs.expressions.expression import Expression
+from spark_jobs.settings import ROOT, settings
+from spark_jobs.storage import tables
+
+OWN = ROOT / "schemas" / "quality"
+ENVELOPE = (
+    "lsn",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "event_type",
+    "occurred_at",
+    "schema_version",
+    "deleted",
+)
+PLACE = ["lsn", "topic", "partition", "offset"]
+# Functions that give a value wherever they are given one.
+_STRICT = {"date_trunc", "to_date", "window_start", "lower", "upper", "trim", "length", "concat", "coalesce", "abs"}
+
+
+class SuiteError(ValueError):
+    """A file of own expectations that cannot be used; says which, and why."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The expectations on one table. `columns`: those that the expectations name."""
+
+    table: str
+    columns: tuple[str, ...]
+    expectations: tuple[Expectation, ...]
+
+
+def of_accounts() -> Suite:
+    """Per topic: every record that landed became one fact, one quarantined record or one duplicate (I1)."""
+    columns = ("topic", "records", "accounted_for")
+    equal = gxe.ExpectColumnPairValuesToBeEqual(
+        column_A="records", column_B="accounted_for", severity="critical", ignore_row_if="neither"
+    )
+    return Suite(tables.MASTER_LOG, columns, (_not_null("topic"), equal))
+
+
+def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
+    """What a fact must be: its contract again, on the stored rows, and its place in the log; of a record one note."""
+    found: list[Expectation] = [_not_null(name) for name in ENVELOPE]
+    found += [_unique(PLACE)] if contract.noted else _of_sent(contract)
+    found += [
+        gxe.ExpectColumnValuesToBeBetween(column="lsn", min_value=1, max_value=cut, severity="critical"),
+        gxe.ExpectColumnValuesToBeInSet(column="event_type", value_set=[contract.event_type], severity="critical"),
+        gxe.ExpectColumnValuesToBeBetween(
+            column="occurred_at", max_value=now + timedelta(days=1), severity="warning", notes="A clock runs ahead."
+        ),
+    ]
+    for field in contract.fields:
+        found += _of_field(field, contract)
+    columns = (*ENVELOPE, "identity", *(field.name for field in contract.fields))
+    table = tables.facts(contract.event_type)
+    return Suite(table, columns, (*found, *own_expectations(table)))
+
+
+def _of_sent(contract: Contract) -> Iterator[Expectation]:
+    yield _not_null("identity")
+    yield gxe.ExpectColumnValuesToBeUnique(column="identity", severity="critical", notes="No event is two facts (I1).")
+    yield gxe.ExpectColumnValuesToBeInSet(column="topic", value_set=[contract.topic], severity="critical")
+
+
+def _of_field(field: Field, contract: Contract) -> Iterator[Expectation]:
+    """A tombstone has its key and nothing else."""
+    alive: dict[str, Any] = {}
+    if contract.compacted and field.name != contract.key:
+        alive = {"row_condition": Column("deleted") == False}  # noqa: E712  (it builds a condition)
+    if field.required:
+        yield gxe.ExpectColumnValuesToNotBeNull(column=field.name, severity="critical", **alive)
+    schema = field.schema
+    if allowed := [schema["const"]] if "const" in schema else schema.get("enum"):
+        values = [value for value in allowed if value is not None]
+        yield gxe.ExpectColumnValuesToBeInSet(column=field.name, value_set=values, severity="critical")
+    if "minimum" in schema or "maximum" in schema:
+        yield gxe.ExpectColumnValuesToBeBetween(
+            column=field.name, min_value=schema.get("minimum"), max_value=schema.get("maximum"), severity="critical"
+        )
+    if "minLength" in schema or "maxLength" in schema:
+        yield gxe.ExpectColumnValueLengthsToBeBetween(
+            column=field.name, min_value=schema.get("minLength"), max_value=schema.get("maxLength"), severity="critical"
+        )
+
+
+def of_aggregate(view: AggregateView, required: Iterable[str], *, must_have_rows: bool) -> Suite:
+    """One row per key, no key missing, no negative count. `required`: columns never null in the view's facts."""
+    never = {*required, *ENVELOPE}
+    keys = [*view.keys, *view.distinct_keys]
+    found = [_unique(keys)]
+    found += [_not_null(name) for name, key in view.keys.items() if never_null(key, never | view.each.keys())]
+    counts = [count for measure in view.measures for count in _counts(measure.name, measure.measure)]
+    for count in counts:
+        found += [_not_null(count), gxe.ExpectColumnValuesToBeBetween(column=count, min_value=0, severity="critical")]
+    found += _rows(must_have_rows)
+    table = tables.batch(view.id)
+    return Suite(table, (*keys, *counts), (*found, *own_expectations(table)))
+
+
+def _counts(name: str, measure: object) -> list[str]:
+    if isinstance(measure, Count):
+        return [name]
+    return [f"{name}__count"] if isinstance(measure, Mean | Variance) else []
+
+
+def of_rows(view: SequenceView) -> Suite:
+    """Stored rows of a sequence: each source row once, of a known kind, in a stretch that has not ended before it."""
+    kinds = [row.kind for row in view.rows]
+    found = [
+        *(_not_null(name) for name in ("key", "ts", "kind", "tie", "stretch_end")),
+        _unique(["kind", "tie"]),
+        gxe.ExpectColumnValuesToBeInSet(column="kind", value_set=kinds, severity="critical"),
+        _ordered("ts", "stretch_end"),
+    ]
+    table = tables.batch_rows(view.id)
+    columns = ("key", "ts", "kind", "tie", "stretch_end")
+    return Suite(table, columns, (*found, *own_expectations(table)))
+
+
+def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
+    """Results of a sequence: each has its key and an interval that lies in its stretch."""
+    found = [
+        *(_not_null(name) for name in ("key", "opened_at", "closes_at", "stretch_end")),
+        _ordered("opened_at", "closes_at"),
+        _ordered("closes_at", "stretch_end"),
+        *_rows(must_have_rows, "warning"),  # not every row need make a result
+    ]
+    table = tables.batch_results(view.id)
+    columns = ("key", "opened_at", "closes_at", "stretch_end", *view.results)
+    return Suite(table, columns, (*found, *own_expectations(table)))
+
+
+def required_of(contracts: Iterable[Contract], shapes: EventTypes) -> set[str]:
+    """Columns that no fact of any of the view's event types leaves null."""
+    of_types = [c for c in contracts if c.event_type in shapes]
+    sets = [{f.name for f in c.fields if f.required and (not c.compacted or f.name == c.key)} for c in of_types]
+    return set.intersection(*sets) if sets else set()
+
+
+def never_null(key: Expression, never: set[str]) -> bool:
+    """Whether a key surely has a value: made by strict functions of columns that have one."""
+    functions = {name.lower() for name in re.findall(r"(\w+)\s*\(", key.text)}
+    has_choice = re.search(r"\b(case|null|try_cast|nullif)\b", key.text, re.IGNORECASE)
+    return key.columns <= never and functions <= _STRICT and not has_choice
+
+
+def own_expectations(table: str) -> list[Expectation]:
+    """What people expect of a table beyond its schema; the installation's file stands in for the project's.
+
+    Raises SuiteError.
+    """
+    file = next((f / f"{table}.json" for f in (settings().expectations, OWN) if (f / f"{table}.json").is_file()), None)
+    if file is None:
+        return []
+    try:
+        return [_own(one) for one in json.loads(file.read_text("utf-8"))]
+    except Exception as error:  # GX raises many kinds; whichever it is, the file cannot be used
+        raise SuiteError(f"{file}: {error}") from error
+
+
+def _own(one: dict[str, Any]) -> Expectation:
+    if unknown := one.keys() - {"type", "kwargs", "severity", "notes"}:
+        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+    config = ExpectationConfiguration(
+        type=one["type"], kwargs=one["kwargs"], severity=one.get("severity", "critical"), notes=one.get("notes")
+    )
+    return config.to_domain_obj()
+
+
+def _not_null(column: str) -> Expectation:
+    return gxe.ExpectColumnValuesToNotBeNull(column=column, severity="critical")
+
+
+def _unique(columns: list[str]) -> Expectation:
+    """Together unique, nulls included: GX's check of one column alone passes over nulls, so that one is named twice."""
+    columns = columns * 2 if len(columns) == 1 else columns
+    return gxe.ExpectCompoundColumnsToBeUnique(column_list=columns, severity="critical", ignore_row_if="never")
+
+
+def _ordered(lower: str, upper: str) -> Expectation:
+    return gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+        column_A=upper, column_B=lower, or_equal=True, severity="critical", ignore_row_if="either_value_is_missing"
+    )
+
+
+def _rows(must_have: bool, severity: str = "critical") -> list[Expectation]:
+    if not must_have:
+        return []
+    note = "There are facts that it counts."
+    return [gxe.ExpectTableRowCountToBeBetween(min_value=1, severity=severity, notes=note)]

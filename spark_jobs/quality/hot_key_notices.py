@@ -1,0 +1,59 @@
+"""Keys of sequence views that are never quiet: bots, machines, a key that was chosen too wide.
+
+stored rows of a build -> stretches longer than the horizon, keys that are capped -> a sentence per view.
+All rows of a stretch are kept. But each new row of such a key resolves its whole stretch, and the stretch grows, until
+the key is capped (`batch/hot_keys.py`). The remedy is the view's: a narrower key (`views/ad_click_through.py`), or a
+carried row (`views/bus_speed.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.engine import sequences
+from spark_jobs.ledger.schema import Build
+from spark_jobs.ledger.store import Store
+from spark_jobs.registry.views import Views
+from spark_jobs.settings import settings
+from spark_jobs.storage import duckdb_reader, tables
+
+NAMED = 3
+MANY = 100
+"""Fewer rows in a stretch cost nothing: an order that waited for a week is one row."""
+
+
+def long_stretches(views: Views, builds: Mapping[str, Build], horizon: timedelta) -> Iterator[str]:
+    """A sentence for each view with many rows in a stretch longer than `horizon`; an open end is not meant."""
+    for view in views:
+        if isinstance(view, SequenceView) and view.id in builds:
+            count, named = _found(view, builds[view.id].batch_version, horizon)
+            if count:
+                yield (
+                    f"{view.id}: {count:,} keys have not been quiet for more than {horizon.days} days, such as "
+                    f"{view.key} {', '.join(named)}; each new row of theirs resolves all that long"
+                )
+
+
+def hot_keys(store: Store, run_id: str) -> Iterator[str]:
+    """A sentence for each view of which a run's build has keys that wait for builds from now on."""
+    for view_id, built in store.builds(run_id).items():
+        if found := store.capped_keys(view_id, built.batch_version):
+            named = ", ".join(one.key for one in found[:NAMED])
+            yield (
+                f"{view_id}: {len(found):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "
+                f"goes on, such as {named}; they are served as of this build, and what they send waits for the next"
+            )
+
+
+def _found(view: SequenceView, version: int, horizon: timedelta) -> tuple[int, list[str]]:
+    """How many keys, and the first of them, those with the most rows first."""
+    microseconds = horizon // timedelta(microseconds=1)
+    with duckdb_reader.connect({"stored": (tables.batch_rows(view.id), version)}) as con:
+        con.execute(
+            "CREATE TEMP TABLE long AS SELECT key, sum(size) AS size FROM ("
+            f"SELECT key, count(*) AS size FROM stored WHERE stretch_end < {sequences.FOREVER} "
+            f"GROUP BY key, stretch_end HAVING stretch_end - min(ts) > {microseconds} AND size >= {MANY}) GROUP BY key"
+        )
+        counted = con.execute("SELECT count(*) FROM long").fetchone() or (0,)
+        first = con.execute(f"SELECT key FROM long ORDER BY size DESC, key LIMIT {NAMED}").fetchall()
+    return int(counted[0]), [str(key) for (key,) in first]

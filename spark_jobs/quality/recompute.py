@@ -1,0 +1,120 @@
+"""Everything derived, once more, from the log alone: facts and views, in DuckDB, without a JVM.
+
+master.log (lsn <= cut) -> decode -> first of each identity -> partials and results. What the batch layer stored must
+equal it (I7, I8). The engine and the SQL dialect are not the batch layer's, decode and the views are.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract, Contracts
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.engine import aggregates, record_outcomes, sequences
+from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
+from spark_jobs.engine.sketches import add_sketches, sketched
+from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.storage import duckdb_reader
+
+RECORDS_AT_ONCE = 200_000
+DUCKDB = Dialect.DUCKDB
+_ORDER = 'lsn, topic, partition, "offset"'
+
+
+def records(log: ds.Dataset, cut: int, above: int = 0) -> Iterator[pa.Table]:
+    """The landed records of (above, cut], in portions, with the columns of tables.RECORD."""
+    of = (ds.field("kind") == "record") & (ds.field("lsn") <= cut) & (ds.field("lsn") > above)
+    names = [field.name for field in row_types.RECORD]
+    for batch in log.scanner(columns=names, filter=of, batch_size=RECORDS_AT_ONCE).to_batches():
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
+
+
+def facts(
+    con: duckdb.DuckDBPyConnection,
+    portions: Iterable[pa.Table],
+    history: SchemaHistory = EVERY_SCHEMA,
+    cut: int = AS_LANDED,
+) -> None:
+    """Tables in `con`: `facts_<type>`, `rejects` and `duplicates`, as the batch layer would have made them at `cut`."""
+    known = project_contracts()
+    con.register("nothing", row_types.REJECT.empty_table())
+    con.execute("CREATE OR REPLACE TEMP TABLE rejects AS FROM nothing")
+    for contract in known:
+        con.register("nothing", contract.fact_schema.empty_table())
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {all_of(contract)} AS FROM nothing")
+    for portion in portions:
+        found = decode_logged(portion, history, cut)
+        for event_type, rows in [*found.facts.items(), (None, found.rejects)]:
+            con.register("portion", rows)
+            into = "rejects" if event_type is None else all_of(known.of(event_type))
+            con.execute(f"INSERT INTO {into} BY NAME SELECT * FROM portion")
+    _split(con, known)
+
+
+def all_of(contract: Contract) -> str:
+    """Every decoded row of a type, duplicates included."""
+    return f"decoded_{contract.event_type}"
+
+
+def _split(con: duckdb.DuckDBPyConnection, known: Contracts) -> None:
+    """The first of each identity is the fact; the others are duplicates."""
+    columns = f"{_ORDER}, event_type, identity, timestamp"
+    con.execute("CREATE OR REPLACE TEMP TABLE losers AS " + " UNION ALL ".join(
+        f"SELECT {columns} FROM {all_of(contract)} WHERE identity IN (SELECT identity FROM {all_of(contract)} "
+        f"GROUP BY identity HAVING count(*) > 1) "
+        f"QUALIFY row_number() OVER (PARTITION BY identity ORDER BY {_ORDER}) > 1"
+        for contract in known if not contract.noted
+    ))  # fmt: skip
+    con.execute("CREATE OR REPLACE TEMP TABLE duplicates AS FROM losers")
+    for contract in known:
+        con.execute(
+            f"CREATE OR REPLACE TEMP VIEW facts_{contract.event_type} AS {settled(con, contract, 'duplicates')}"
+        )
+
+
+def settled(con: duckdb.DuckDBPyConnection, contract: Contract, losers: str) -> str:
+    """SELECT of what counts of a type: all but `losers`, a table of duplicates, whose notes stand in for others."""
+    kept = f'SELECT * FROM {all_of(contract)} ANTI JOIN {losers} USING (lsn, topic, partition, "offset")'
+    if not contract.noted:
+        return kept
+    con.register(f"noted_{losers}", record_outcomes.of_duplicates(con.sql(f"FROM {losers}").to_arrow_table()))
+    return f"{kept} UNION ALL BY NAME FROM noted_{losers}"
+
+
+def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
+    """SELECT of the view's rows over all of `facts_<type>`; of an aggregate as `Merged.own` gives them."""
+    facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
+    if isinstance(view, SequenceView):
+        rows = f"({sequences.rows(view, DUCKDB, facts_of)})"
+        return sequences.final(view, DUCKDB, f"({sequences.resolve(view, DUCKDB, rows)})")
+    return aggregates.answered(view, DUCKDB, partials(con, view))
+
+
+def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:
+    """A table in `con` with one row per key and the view's partial columns."""
+    facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
+    made = con.sql(aggregates.partials(view, DUCKDB, aggregates.source(view, DUCKDB, facts_of))).to_arrow_table()
+    hll = [part.column for part in view.state if part.kind == "SKETCH"]
+    con.register("made", sketched(made, hll).cast(view.partial_schema))
+    con.execute(f"CREATE OR REPLACE TEMP TABLE rebuilt_{view.id} AS FROM made")
+    return f"rebuilt_{view.id}"
+
+
+def stored(view: SequenceView) -> tuple[str, str]:
+    """SELECTs of a sequence's rows (with lsn) and results, both with `stretch_end`, over `facts_<type>`."""
+    facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
+    rows = f"({sequences.rows(view, DUCKDB, facts_of)})"
+    return sequences.stretches(view, DUCKDB, rows, f"({sequences.resolve(view, DUCKDB, rows)})")
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A connection to rebuild in."""
+    con = duckdb_reader.connect({})
+    add_sketches(con)
+    return con

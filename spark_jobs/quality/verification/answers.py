@@ -1,0 +1,238 @@
+"""I3: what readers see is what an independent program makes of the same records, row by row.
+
+pin at head (Thrift) | log + producers' ledger -> oracle -> one Finding per serving view.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow.fs import FileSystem
+
+from spark_jobs.contracts import row_types
+from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.expressions.render import quote_text
+from spark_jobs.ledger.schema import Pin
+from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication import pins
+from spark_jobs.quality.reconciliation.agreement import attribute
+from spark_jobs.quality.reconciliation.causes import Causes
+from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
+from spark_jobs.quality.verification.findings import Absent, Finding, State, Unable, finding
+from spark_jobs.registry.views import Views
+from spark_jobs.sample.oracle.answers import APPROXIMATE, Oracle
+from spark_jobs.sample.reference_decoder.schema_times import times
+from spark_jobs.serving import servable
+from spark_jobs.serving.compare import Shape, compare, first, shape_of
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.serving.sql import SqlError, ask, connect
+from spark_jobs.settings import settings
+from spark_jobs.storage import duckdb_reader, tables
+
+TOLERANCE = 1e-9
+LIMITED = "within a named limit"
+"""Relative, for floating values: the oracle does its arithmetic in another order."""
+
+
+@dataclass
+class Pinned:
+    """A pin of its own for one verification, opened when it is first needed, dropped with `stack`."""
+
+    store: Store
+    views: Views
+    ledger: list[Path]
+    stack: ExitStack = field(default_factory=ExitStack)
+    evidence: dict[int, Causes] = field(default_factory=dict)
+
+    @cached_property
+    def connection(self) -> Any:
+        try:
+            return self.stack.enter_context(connect())
+        except SqlError as error:
+            raise Unable(str(error)) from error
+
+    @cached_property
+    def pin(self) -> Pin:
+        def execute(statement: str) -> list[tuple[Any, ...]]:
+            return ask(self.connection, statement).rows
+
+        try:
+            name = f"verify_{os.getpid()}_{datetime.now(UTC):%Y%m%d%H%M%S}"
+            made = pins.create(execute, self.views, self.store, name, keep=timedelta(days=1))
+        except (LedgerError, SqlError) as error:
+            raise Unable(f"no pin could be made: {error}") from error
+        self.stack.callback(pins.drop, execute, self.store, made.name)
+        return made
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        settings().tmp_dir.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix="verify-", dir=settings().tmp_dir)
+        folder = Path(self.stack.enter_context(scratch))
+        log = duckdb_reader.dataset(tables.MASTER_LOG)
+        records(log, self.ledger, self.pin.head, folder / "records.parquet")
+        cut = max(source.cut for source in self.merged.sources.values())
+        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head), self.pin.now, times(log, cut))
+
+    @cached_property
+    def merged(self) -> LocalAnswers:
+        """The answers that the pin should give, from the files; to tell named limits from breaches."""
+        unbuilt = Source(None, None, 0, None)
+        found = dict.fromkeys((one.id for one in self.views), unbuilt) | self.store.sources(self.pin.publication_id)
+        sources = servable.ready(self.views, found, self.store.promoted())
+        return LocalAnswers(self.views, sources, self.pin.head, self.pin.now)
+
+    def limits(self, view: View) -> Causes:
+        cut = self.merged.sources[view.id].cut
+        if cut not in self.evidence:
+            self.evidence[cut] = UnbuiltCauses(cut, self.pin.head)
+        return self.evidence[cut]
+
+    @cached_property
+    def folder(self) -> str:
+        """Where the server puts its answers: beside the tables, as it and this program both reach them."""
+        folder = f"{settings().warehouse}/{self.pin.name}"
+        fs, path = FileSystem.from_uri(folder)
+        fs.create_dir(path)
+        self.stack.callback(fs.delete_dir, path)
+        return folder
+
+    def answer(self, view: Served) -> pa.Table:
+        """All rows with their exact types, which the server's protocol turns into text; so it writes them to files."""
+        folder = f"{self.folder}/{view.name}"
+        relation = f"{pins.schema(self.pin.name)}.`{view.name}`"
+        try:
+            ask(
+                self.connection,
+                f"INSERT OVERWRITE DIRECTORY {quote_text(folder, 'spark')} USING parquet SELECT * FROM {relation}",
+            )
+        except SqlError as error:
+            raise Unable(f"{view.name} cannot be read through the pin: {error}") from error
+        return ds.dataset(folder, format="parquet").to_table()
+
+
+@contextmanager
+def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tuple[str, str, Callable[[], Finding]]]]:
+    """The checks, one per serving view; the pin is gone afterwards."""
+    pinned = Pinned(store, views, ledger)
+    with pinned.stack:
+        yield [
+            ("I3", f"{view.name} is what the oracle says", lambda view=view: equals_the_oracle(view, pinned))  # type: ignore[misc]
+            for view in _served(store, views)
+        ]
+
+
+def _served(store: Store, views: Views) -> list[Served]:
+    """The views in the versions that their names are served from; before any publication, those that would be."""
+    current = store.current_publication()
+    found = dict.fromkeys((view.id for view in views), Source(None, None, 0, None))
+    found |= store.sources(current) if current else {}
+    return servable.servable(views, servable.ready(views, found, store.promoted()))
+
+
+def equals_the_oracle(view: Served, pinned: Pinned) -> Finding:
+    """Every row of the view, read through the pin, against the oracle's."""
+    if not pinned.pin.head:
+        raise Absent("nothing has landed yet")
+    served = pinned.answer(view)
+    try:
+        expected = pinned.oracle.expected(view.name)
+    except KeyError:
+        raise Unable("the oracle has no program for this view; see quality/oracle.py") from None
+    found = compared(view, served, expected, pinned.merged, pinned.limits)
+    if found.state is State.HOLDS or not isinstance(view, ChainedView):
+        return found
+    return inherited(view, served, found, equals_the_oracle(pinned.merged.base(view), pinned), pinned.merged)
+
+
+def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Finding, merged: LocalAnswers) -> Finding:
+    """What a view over another differs in by the other's named limits alone; `below`: the finding of that one."""
+    merged.con.register("served", served)
+    _, strays = compare(merged.con, merged.answer(view), "FROM served", _shape(view))
+    if strays or below.state is not State.HOLDS or LIMITED not in below.note:
+        return found
+    return finding("I3", found.law, found.checked, "rows", (), note=f"{found.note}; of {view.base.name}: {below.note}")
+
+
+def compared(
+    view: Served, served: pa.Table, expected: pa.Table, merged: LocalAnswers, limits: Callable[[View], Causes]
+) -> Finding:
+    """`merged`: the same sources and head; `limits`: the evidence behind the named limits, made when it is needed."""
+    law = f"{view.name} is what the oracle says"
+    shape = _shape(view)
+    if missing := [name for name in shape.columns if name not in expected.column_names]:
+        raise Unable(f"the oracle does not know the columns {', '.join(missing)}")
+    if missing := [name for name in shape.columns if name not in served.column_names]:
+        return finding("I3", law, 0, "rows", [f"the serving view lacks the columns {', '.join(missing)}"])
+    con = merged.con
+    con.register("served", served)
+    con.register("built", expected)
+    note = f"head {merged.head}, cut {merged.sources[merged.stored_of(view).id].cut}"
+    rows, differ = compare(con, "FROM built", "FROM served", shape)
+    if not differ:
+        return finding("I3", law, rows, "rows", (), note=note)
+    if isinstance(view, ChainedView):
+        return finding("I3", law, rows, "rows", first(con, shape, ("oracle", "served")), count=differ, note=note)
+    own = replace(shape, values=[name for name in shape.values if name not in _looked_up(view)])
+    attribute(merged, view, own, limits(view), merged.answer)
+    _disown_strays(merged, view, shape)
+    said = first(con, shape, ("oracle", "served"), where="cause IS NULL")
+    counted = "SELECT cause, count(*) FROM differing WHERE cause IS NOT NULL GROUP BY 1 ORDER BY 1"
+    causes = con.execute(counted).fetchall()
+    within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes)
+    left = differ - sum(count for _, count in causes)
+    return finding("I3", law, rows, "rows", said, count=left, note=note + within)
+
+
+def _disown_strays(merged: LocalAnswers, view: View, shape: Shape) -> None:
+    """No cause covers a row that is not even what the tables' files give (I20)."""
+    con = merged.con
+    con.execute("CREATE OR REPLACE TEMP TABLE attributed AS FROM differing")
+    compare(con, merged.answer(view), "FROM served", shape)
+    keys = " AND ".join(f'd."{key}" IS NOT DISTINCT FROM attributed."{key}"' for key in shape.keys)
+    con.execute(f"UPDATE attributed SET cause = NULL WHERE EXISTS (SELECT 1 FROM differing d WHERE {keys})")
+    con.execute("CREATE OR REPLACE TEMP TABLE differing AS FROM attributed")
+
+
+def _looked_up(view: View) -> Collection[str]:
+    return view.lookups if isinstance(view, AggregateView) else ()
+
+
+def _shape(view: Served) -> Shape:
+    shape = shape_of(view, served=True, tolerance=TOLERANCE)
+    estimates = {column: limit for (name, column), limit in APPROXIMATE.items() if name == view.name}
+    return Shape(shape.keys, shape.values, shape.tolerances, estimates)
+
+
+def records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
+    """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
+    names = [one.name for one in row_types.RECORD]
+    with duckdb_reader.connect({"log": log}) as con:
+        landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
+        if not ledger:
+            con.execute(f"COPY ({landed}) TO {duckdb_reader.literal(str(to))}")
+            return
+        con.execute(
+            f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
+            f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
+            f"FROM ({landed}) l LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
+            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {duckdb_reader.literal(str(to))}'
+        )
+
+
+def until(log: ds.Dataset, head: int) -> Mapping[tuple[str, int], int]:
+    """Per partition the first offset past lsn `head`."""
+    of = (ds.field("lsn") == head) & (ds.field("kind") == row_types.BATCH_ROW)
+    [row] = log.to_table(["batch"], filter=of).to_pylist()
+    return {(one["topic"], one["partition"]): one["until_offset"] for one in row["batch"]["ranges"]}

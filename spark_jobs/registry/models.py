@@ -1,0 +1,121 @@
+"""Models that the batch layer trains: plain data in `spark_jobs/models/<name>.py`, joined to views and event types.
+
+model files + views + contracts -> load() -> BoundModel by name, or ModelFileError (file, reason, hint).
+Check them all: `python -m spark_jobs.registry`.
+"""
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract, Contracts
+from spark_jobs.definitions.binder import NAME
+from spark_jobs.definitions.bound_view import SequenceView
+from spark_jobs.definitions.model_spec import LinearModel
+from spark_jobs.expressions.arrow_types import kind_of
+from spark_jobs.expressions.error import Refused
+from spark_jobs.expressions.literals import duration
+from spark_jobs.registry.views import Views
+from spark_jobs.settings import ROOT
+
+FOLDER = ROOT / "spark_jobs" / "models"
+WEIGHT = "weight_"
+PROMOTION = {"model": "STRING", "model_version": "BIGINT", "intercept": "DOUBLE"}
+
+
+@dataclass(frozen=True)
+class BoundModel:
+    """A model that was checked. maturity: microseconds; promotion: the contract of its promotions."""
+
+    name: str
+    declaration: LinearModel
+    view: SequenceView
+    maturity: int
+    promotion: Contract
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be used: which, why, and what to do."""
+
+    def __init__(self, file: Path, reason: str, hint: str):
+        super().__init__(f"{file}: {reason} ({hint})")
+        self.file, self.reason, self.hint = file, reason, hint
+
+
+def load_models(views: Views, known: Contracts | None = None, folder: Path = FOLDER) -> Mapping[str, BoundModel]:
+    """Read and check every model file. Raises ModelFileError."""
+    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+    return {file.stem: _Check(file).bound(views, known or project_contracts()) for file in files}
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What is refused about one file."""
+
+    file: Path
+
+    def bound(self, views: Views, known: Contracts) -> BoundModel:
+        declared = self._declared()
+        view = self._view(declared, views)
+        self._label(declared, known, view)
+        return BoundModel(self.file.stem, declared, view, self._maturity(declared), self._promotion(declared, known))
+
+    def _declared(self) -> LinearModel:
+        if not NAME.fullmatch(self.file.stem):
+            raise self._error(f"{self.file.stem} is no name of a model", "lower case letters, digits, single _")
+        spec = importlib.util.spec_from_file_location(f"spark_jobs.models.{self.file.stem}", self.file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise self._error(f"it does not import: {error!r}", "see spark_jobs/models for examples") from error
+        declared = getattr(module, "model", None)
+        if not isinstance(declared, LinearModel):
+            raise self._error("it has no `model`", "write `model = LinearModel(...)`")
+        return declared
+
+    def _view(self, declared: LinearModel, views: Views) -> SequenceView:
+        view = views.by_name.get(declared.scores)
+        if not isinstance(view, SequenceView):
+            known = ", ".join(name for name, one in views.by_name.items() if isinstance(one, SequenceView))
+            raise self._error(f"there is no Sequence {declared.scores} to score", f"known are {known}")
+        doubles = [name for name, kind in view.result_kinds.items() if kind == "DOUBLE"]
+        for feature in declared.features:
+            if feature not in doubles:
+                raise self._error(f"{view.id} has no DOUBLE column {feature}", f"those are {', '.join(doubles)}")
+        if not declared.features or len(set(declared.features)) < len(declared.features):
+            raise self._error("features are missing or repeated", "name each feature once")
+        return view
+
+    def _label(self, declared: LinearModel, known: Contracts, view: SequenceView) -> None:
+        if declared.label_of not in known:
+            raise self._error(f"there is no event type {declared.label_of}", "`label_of` names one of schemas/events")
+        kinds = {one.name: kind_of(one.arrow) for one in known.of(declared.label_of).fields if one.required}
+        if kinds.get(declared.label_key) != view.result_kinds["key"]:
+            wanted = f"`label_key` is a required {view.result_kinds['key']} field, as the key of {view.id}"
+            raise self._error(f"{declared.label_of} has no such key {declared.label_key}", wanted)
+
+    def _promotion(self, declared: LinearModel, known: Contracts) -> Contract:
+        if declared.promoted_as not in known:
+            raise self._error(f"there is no event type {declared.promoted_as}", "`promoted_as` names one of them")
+        contract = known.of(declared.promoted_as)
+        found = {one.name: str(kind_of(one.arrow)) for one in contract.fields if one.required}
+        wanted = PROMOTION | {f"{WEIGHT}{feature}": "DOUBLE" for feature in declared.features}
+        if found != wanted:
+            differing = sorted(name for name, _ in found.items() ^ wanted.items())
+            hint = f"its required fields are {', '.join(wanted)}"
+            raise self._error(f"{declared.promoted_as} and the features differ in {', '.join(differing)}", hint)
+        return contract
+
+    def _maturity(self, declared: LinearModel) -> int:
+        try:
+            return duration(declared.maturity)
+        except Refused as error:
+            raise self._error(f"maturity: {error.reason}", 'such as "10 minutes"') from error
+
+    def _error(self, reason: str, hint: str) -> ModelFileError:
+        return ModelFileError(self.file, re.sub(r"\s+", " ", reason), hint)

@@ -1,0 +1,205 @@
+"""All views, found in `settings().views_folder`, joined to the event types and checked.
+
+view files + schemas/events -> load() -> Views. Everything that a wrong view can do wrong is said here, with the file,
+the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
+"""
+
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contracts
+from spark_jobs.definitions.binder import NAME, ViewError, bind_aggregate, bind_sequence
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.definitions.event_columns import EventColumns, EventTypes
+from spark_jobs.definitions.spec import Aggregate, Declaration, Sequence
+from spark_jobs.engine import chained_view
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.expressions.arrow_types import kind_of
+from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.registry.validation import check_alert, check_bound, check_chained, check_lookups
+from spark_jobs.settings import settings
+
+
+class RegistryError(ValueError):
+    """A view file that cannot be used: which, at which line, why, and what to do."""
+
+    def __init__(self, file: Path | str, line: int, reason: str, hint: str):
+        super().__init__(f"{file}:{line}: {reason} ({hint})")
+        self.file, self.line, self.reason, self.hint = str(file), line, reason, hint
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The loaded views, in the order of their ids: `all` that are stored, and those `over` others, which are not."""
+
+    all: tuple[View, ...]
+    over: tuple[ChainedView, ...] = ()
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, View]:
+        return {view.id: view for view in self.all}
+
+    @cached_property
+    def by_column(self) -> Mapping[str, View]:
+        return {view.column: view for view in self.all}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, View]:
+        """The newest version of each view."""
+        return {view.name: view for view in sorted(self.all, key=lambda one: one.version)}
+
+    @cached_property
+    def served(self) -> Mapping[str, Served]:
+        """The newest version of each view that can be asked, by name."""
+        both: list[Served] = [*self.all, *self.over]
+        return {view.name: view for view in sorted(both, key=lambda one: (one.version, one.name))}
+
+    def __getitem__(self, view_id: str) -> View:
+        return self.by_id[view_id]
+
+
+def event_types_of(known: Contracts) -> EventTypes:
+    """What views need to know of each event type."""
+    return {
+        one.event_type: EventColumns(
+            fields={f.name: kind_of(f.arrow) for f in one.fields},
+            compacted=one.compacted,
+            required=frozenset(f.name for f in one.fields if f.required),
+            noted=one.noted,
+        )
+        for one in known
+    }
+
+
+@cache
+def project_views() -> Views:
+    """The project's views, loaded once per process."""
+    return load_views()
+
+
+def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> Views:
+    """Load and check every view file of `folder`, by default the settings'. Raises RegistryError for a wrong one."""
+    folder = folder or settings().views_folder
+    shapes = event_types_of(project_contracts()) if shapes is None else shapes
+    declared = {}
+    for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
+        with _blamed(file):
+            declared[file] = _declared(file)
+    stored = {file: one for file, one in declared.items() if isinstance(one, Sequence) or one.over is None}
+    loaded = Views(tuple(_load(file, one, shapes) for file, one in stored.items()))
+    for view, file in zip(loaded, stored, strict=True):
+        with _blamed(file):
+            check_lookups(view, loaded.by_name)
+    return _with_over(
+        folder, loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.over}
+    )
+
+
+def _with_over(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
+    """The views, with those over others: each after the one that it is over."""
+    files = {_name(file, one): file for file, one in declared.items()}
+    with _blamed(next(iter(declared), folder)):
+        order = chained_view.ordered({name: declared[file] for name, file in files.items()})
+    for name in order:
+        file, one = files[name], declared[files[name]]
+        with _blamed(file):
+            base = loaded.served.get(str(one.over))
+            if base is None:
+                raise ViewError(f"there is no view {one.over} to be over", f"known are {', '.join(loaded.served)}")
+            view = chained_view.bind_chained(name, _where(file), one, base)
+            _check_file(file, view)
+            check_chained(view)
+            for version in loaded:
+                if version.name == base.name:
+                    chained_view.check_base(view, version)
+            loaded = Views(loaded.all, (*loaded.over, view))
+    return loaded
+
+
+def _load(file: Path, declared: Declaration, shapes: EventTypes) -> View:
+    with _blamed(file):
+        name, where = _name(file, declared), _where(file)
+        view: View
+        if isinstance(declared, Aggregate):
+            view = bind_aggregate(name, where, declared, shapes)
+        else:
+            view = bind_sequence(name, where, declared, shapes)
+            check_alert(view, shapes)
+        _check_file(file, view)
+        check_bound(view)
+        return view
+
+
+def _where(file: Path) -> str:
+    return f"spark_jobs/views/{file.name}"
+
+
+def _name(file: Path, declared: Declaration) -> str:
+    return file.stem.removesuffix(f"_v{declared.version}") if declared.version > 1 else file.stem
+
+
+def _check_file(file: Path, view: Served) -> None:
+    if not NAME.fullmatch(view.name) or view.id != file.stem:
+        hint = f"name the file {view.id}.py: lower case, and _v{view.version} for versions after the first"
+        raise ViewError(f"the file of version {view.version} is named {file.name}", hint)
+
+
+def _declared(file: Path) -> Declaration:
+    spec = importlib.util.spec_from_file_location(f"spark_jobs.views.{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise ViewError("it is not a Python file", "see spark_jobs/views for examples")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ViewError(
+            f"it does not import: {type(error).__name__}: {error}", "see spark_jobs/views for examples"
+        ) from error
+    declared = getattr(module, "view", None)
+    if not isinstance(declared, Aggregate | Sequence):
+        raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")
+    return declared
+
+
+@contextmanager
+def _blamed(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ViewError, ExpressionError) as error:
+        raise RegistryError(file, _line(file, error), _reason(error), error.hint) from error
+
+
+def _line(file: Path, error: ViewError | ExpressionError) -> int:
+    """Where the file says what is wrong: its longest text that the reason names; else where it begins."""
+    try:
+        tree = ast.parse(file.read_text("utf-8"))
+    except (OSError, SyntaxError):
+        return 1
+    texts = [
+        (one.value, one.lineno)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    ]
+    said = error.text if isinstance(error, ExpressionError) else error.reason
+    named = [(len(text), -line) for text, line in texts if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)]
+    begins = [one.lineno for one in tree.body if isinstance(one, ast.Assign)]
+    return -max(named)[1] if named else min(begins, default=1)
+
+
+def _reason(error: ViewError | ExpressionError) -> str:
+    if isinstance(error, ViewError):
+        return error.reason
+    return f"{error.where.partition(', ')[2]}: `{error.text}`: {error.reason}"

@@ -1,0 +1,134 @@
+"""Two answers to the same question, row by row.
+
+two SELECTs of the same columns -> temporary table `differing` -> how many rows, and the first in words.
+Rows are compared as a bag; a column with a tolerance counts as equal within it, relative to the greater value (or 1).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from spark_jobs.definitions.bound_view import RANK, AggregateView
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.expressions.dialect import Dialect, listed, quote
+
+D = Dialect.DUCKDB
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Columns of an answer: `keys` tell rows apart (several rows may share them), `values` are compared.
+
+    tolerances: of floating columns; others are exact all the same. approximate: of columns that are estimates.
+    """
+
+    keys: Sequence[str]
+    values: Sequence[str]
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    approximate: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.keys, *self.values]
+
+
+def shape_of(view: Served, *, served: bool = False, tolerance: float | None = None) -> Shape:
+    """The shape of `Merged.own`, or of what is `served`.
+
+    tolerance: for DOUBLE values without one, where two programs did the arithmetic.
+    """
+    if isinstance(view, ChainedView):
+        return shape_of(view.aggregate, served=served, tolerance=tolerance)
+    if not isinstance(view, AggregateView):
+        doubles = [name for name, kind in view.results.items() if kind == "DOUBLE"]
+        given = {} if tolerance is None else dict.fromkeys(doubles, tolerance)
+        return Shape([view.key], list(view.results), given)
+    stated = {one.name: one.measure.tolerance or tolerance for one in view.measures}
+    tolerances = {name: limit for name, limit in stated.items() if limit is not None}
+    if not served:
+        return Shape(list(view.keys), list(stated), tolerances)
+    values = [*stated, *view.derived, *([RANK] if view.top else []), *view.lookups]
+    if tolerance is not None:
+        tolerances |= {name: tolerance for name, one in view.derived.items() if one.kind == "DOUBLE"}
+    return Shape(list(view.served_keys), values, tolerances)
+
+
+def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape) -> tuple[int, int]:
+    """Fill `differing`: keys, `n`, in_left, in_right, and l_/r_ values. Returns rows compared and rows that differ.
+
+    `right` is cast to the types of `left`, whose names it must have.
+    """
+    con.execute(f"CREATE OR REPLACE TEMP TABLE left_rows AS SELECT {listed(shape.columns, D)} FROM ({left})")
+    con.execute("CREATE OR REPLACE TEMP TABLE right_rows AS SELECT * FROM left_rows WHERE false")
+    con.execute(f"INSERT INTO right_rows SELECT {listed(shape.columns, D)} FROM ({right})")
+    only = " WHERE false" if _digest(con, "left_rows", shape) == _digest(con, "right_rows", shape) else ""
+    con.execute(f"CREATE OR REPLACE TEMP TABLE differing AS {_differing(shape, _doubles(con), only)}")
+    compared, differ = con.execute(
+        "SELECT greatest((SELECT count(*) FROM left_rows), (SELECT count(*) FROM right_rows)), "
+        "(SELECT count(*) FROM differing)"
+    ).fetchall()[0]
+    return compared, differ
+
+
+def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[object, ...]:
+    """The same for the same bag of rows, in whatever order; it spares the row by row comparison where all is well."""
+    row = f"hash({listed(shape.columns, D)})"
+    found: tuple[object, ...] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()[
+        0
+    ]
+    return found
+
+
+def _doubles(con: duckdb.DuckDBPyConnection) -> set[str]:
+    described = con.execute("DESCRIBE left_rows").fetchall()
+    return {row[0] for row in described if row[1] in ("DOUBLE", "FLOAT")}
+
+
+def _differing(shape: Shape, doubles: set[str], only: str) -> str:
+    keys = listed(shape.keys, D)
+    order = ", ".join(f"{quote(name, D)} NULLS FIRST" for name in shape.values) or "1"
+    number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS n"
+    rows = f"SELECT *, {number} FROM (FROM {{}}{only} EXCEPT ALL FROM {{}}{only})"
+    join = " AND ".join(f"a.{quote(k, D)} IS NOT DISTINCT FROM b.{quote(k, D)}" for k in shape.keys)
+    chosen = [f"CASE WHEN a.n IS NULL THEN b.{q} ELSE a.{q} END AS {q}" for q in (quote(k, D) for k in shape.keys)]
+    values = [f"a.{quote(v, D)} AS {quote(f'l_{v}', D)}, b.{quote(v, D)} AS {quote(f'r_{v}', D)}" for v in shape.values]
+    same = " AND ".join(_equal(name, shape, doubles) for name in shape.values) or "true"
+    columns = ", ".join([*chosen, "coalesce(a.n, b.n) AS n", "a.n IS NOT NULL AS in_left",
+                         "b.n IS NOT NULL AS in_right", *values])  # fmt: skip
+    return (
+        f"WITH a AS ({rows.format('left_rows', 'right_rows')}), "
+        f"b AS ({rows.format('right_rows', 'left_rows')}) "
+        f"SELECT {columns} FROM a FULL JOIN b ON a.n = b.n AND {join} "
+        f"WHERE NOT (a.n IS NOT NULL AND b.n IS NOT NULL AND {same})"
+    )
+
+
+def _equal(name: str, shape: Shape, doubles: set[str]) -> str:
+    a, b = f"a.{quote(name, D)}", f"b.{quote(name, D)}"
+    exact = f"{a} IS NOT DISTINCT FROM {b}"
+    limit = shape.approximate.get(name, shape.tolerances.get(name) if name in doubles else None)
+    if limit is None:
+        return f"({exact})"
+    return f"({exact} OR coalesce(abs({a} - {b}) <= {limit!r} * greatest(1, abs({a}), abs({b})), false))"
+
+
+def first(
+    con: duckdb.DuckDBPyConnection, shape: Shape, names: tuple[str, str], limit: int = 10, where: str = "true"
+) -> list[str]:
+    """The first differing rows in words: `store_id=3, day=2026-11-21: orders 5 (batch) 6 (speed)`."""
+    order = ", ".join(f"{quote(key, D)} NULLS FIRST" for key in shape.keys)
+    found = con.execute(f"SELECT * FROM differing WHERE {where} ORDER BY {order}, n LIMIT {limit:d}")
+    columns = [column[0] for column in found.description or ()]
+    return [_said(dict(zip(columns, row, strict=True)), shape, names) for row in found.fetchall()]
+
+
+def _said(row: dict[str, object], shape: Shape, names: tuple[str, str]) -> str:
+    key = ", ".join(f"{name}={row[name]}" for name in shape.keys)
+    if row["in_left"] != row["in_right"]:
+        side, only = ("l_", names[0]) if row["in_left"] else ("r_", names[1])
+        values = ", ".join(f"{name} {row[side + name]}" for name in shape.values)
+        return f"{key}: only in {only} ({values})"
+    pairs = [(name, row[f"l_{name}"], row[f"r_{name}"]) for name in shape.values]
+    told = ", ".join(f"{name} {a} ({names[0]}) {b} ({names[1]})" for name, a, b in pairs if a != b)
+    return f"{key}: {told}"

@@ -1,0 +1,132 @@
+"""The records behind a row: where each stands in the log, by the view's own key expressions, and its bytes.
+
+facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> Event.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs.contracts import row_types
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.engine import aggregates, deferred_rows, record_outcomes, sequences
+from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.storage import duckdb_reader, log_reader, tables
+from spark_jobs.storage.side_inputs import SideInputs
+
+D = Dialect.DUCKDB
+PLACE = 'lsn, topic, partition, "offset"'
+
+
+class Origin(NamedTuple):
+    """Where a record stands, and through which layer it counts in the row."""
+
+    lsn: int
+    topic: str
+    partition: int
+    offset: int
+    layer: str
+
+
+@dataclass(frozen=True)
+class Event:
+    origin: Origin
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+
+
+def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -> list[Origin]:
+    """Every record that counts in the rows that match `where` (stored keys); `lsns`: those with speed rows of them."""
+    source = merged.sources[view.id]
+    found = []
+    if source.batch_version is not None:
+        facts_of = {one: _facts(merged, one, source.cut) for one in view.event_types}
+        found += _matching(merged, view, facts_of, where, "batch")
+    if isinstance(view, SequenceView):
+        cases = [
+            f"WHEN {test} THEN '{why}'"
+            for why, test in deferred_rows.deferred(D, source.horizon, source.hot_keys).items()
+        ]
+        layer = f"CASE {' '.join(cases)} ELSE 'speed' END" if cases else "'speed'"
+        rows = f"SELECT lsn, tie, {layer} AS layer FROM ({merged.speed(view)})"
+        found += _placed(merged, f"{rows} WHERE {where}")
+    elif lsns:
+        facts_of = dict(_decoded(merged, view, lsns))
+        found += _matching(merged, view, facts_of, where, "speed")
+    return sorted({*found, *_given(view, found, source.cut)})
+
+
+def _given(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
+    """The records of what the rows of these records were given: the newest before each, such as its model."""
+    if not isinstance(view, SequenceView) or not view.given or not found:
+        return
+    known = SideInputs([view], cut, log_reader.read_schema_history()).before(max(one.lsn for one in found))
+    for facts in known.values():
+        rows = facts.select(["lsn", "topic", "partition", "offset"]).to_pylist()
+        places = sorted(Origin(**row, layer="given") for row in rows)
+        for one in found:
+            yield from [place for place in places if place.lsn < one.lsn][-1:]
+
+
+def _facts(merged: LocalAnswers, event_type: str, cut: int) -> str:
+    return f"(SELECT * FROM {merged.relation(tables.facts(event_type))} WHERE lsn <= {cut:d})"
+
+
+def _matching(merged: LocalAnswers, view: View, facts_of: Mapping[str, str], where: str, layer: str) -> list[Origin]:
+    if not facts_of:
+        return []
+    if isinstance(view, SequenceView):
+        rows = sequences.rows(view, D, facts_of)
+        return _placed(merged, f"SELECT lsn, tie, '{layer}' AS layer FROM ({rows}) WHERE {where}")
+    assert isinstance(view, AggregateView)
+    per = ("lsn", "topic", "partition", "offset")
+    partials = aggregates.partials(view, D, aggregates.source(view, D, facts_of), per)
+    found = merged.con.execute(f"SELECT DISTINCT {PLACE} FROM ({partials}) WHERE {where}").fetchall()
+    return [Origin(lsn, topic, partition, offset, layer) for lsn, topic, partition, offset in found]
+
+
+def _placed(merged: LocalAnswers, sql: str) -> list[Origin]:
+    """A sequence's rows carry their source position in `tie`: topic/1partition/1offset."""
+    found = []
+    for lsn, tie, layer in merged.con.execute(sql).fetchall():
+        topic, partition, offset = tie.rsplit("/", 2)
+        found.append(Origin(lsn, topic, int(partition) - 10**10, int(offset) - 10**18, layer))
+    return found
+
+
+def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Event type -> relation of the facts that the speed layer counted in those lsns."""
+    records = _records(ds.field("lsn").isin(lsns))
+    of = (ds.field("view") == row_types.DUPLICATE_ROW) & ds.field("lsn").isin(lsns)
+    verdicts = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(["lsn", "control"], filter=of).flatten()
+    names = {"control.topic": "topic", "control.partition": "partition", "control.offset": "offset", "lsn": "lsn"}
+    losers = pa.table({new: verdicts[old] for old, new in names.items()})
+    for event_type, facts in record_outcomes.settled(
+        decode_logged(records, log_reader.read_schema_history()).facts, losers
+    ).items():
+        if event_type in view.event_types:
+            merged.con.register(f"decoded_{event_type}", facts)
+            yield event_type, f"decoded_{event_type}"
+
+
+def _records(of: ds.Expression) -> pa.Table:
+    names = [field.name for field in row_types.RECORD]
+    log = duckdb_reader.dataset(tables.MASTER_LOG)
+    return log.to_table(names, filter=of & (ds.field("kind") == "record")).cast(row_types.RECORD)
+
+
+def raw(merged: LocalAnswers, found: Sequence[Origin]) -> list[Event]:
+    """The records as they were delivered, in the order of `found`."""
+    if not found:
+        return []
+    of = ds.field("lsn").isin(sorted({one.lsn for one in found})) & ds.field("offset").isin([o.offset for o in found])
+    rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in _records(of).to_pylist()}
+    there = ((one, rows[one[:4]]) for one in found if one[:4] in rows)
+    return [Event(one, row["timestamp"], row["key"], row["value"]) for one, row in there]

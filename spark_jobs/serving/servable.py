@@ -1,0 +1,30 @@
+"""Which views can be served from a set of sources, each in one version."""
+
+from collections.abc import Mapping
+
+from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import Views
+
+
+def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, int]) -> dict[str, Source]:
+    """The sources, of each view that of one version: the promoted one, else the earliest that is there."""
+    chosen: dict[str, View] = {}
+    for view in sorted((view for view in views if view.id in sources), key=lambda view: view.version):
+        if view.name not in chosen or promoted.get(view.name) == view.version:
+            chosen[view.name] = view
+    return {view.id: sources[view.id] for view in chosen.values()}
+
+
+def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
+    """The views of `sources`, and those over them; each with every view that it looks up."""
+    every: list[Served] = [*(view for view in views if view.id in sources), *views.over]
+    return [view for view in every if _is_servable(view, {one.name for one in views if one.id in sources})]
+
+
+def _is_servable(view: Served, names: set[str]) -> bool:
+    if isinstance(view, ChainedView):
+        return _is_servable(view.base, names)
+    lookups = {lookup.view for lookup in view.lookups.values()} if isinstance(view, AggregateView) else set()
+    return {view.name, *lookups} <= names

@@ -1,0 +1,50 @@
+"""Two versions of a view, row by row: what would change for readers.
+
+view name -> its two newest versions over the same log -> rows that differ, in words.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import Views
+from spark_jobs.serving.compare import Shape, compare, first, shape_of
+from spark_jobs.serving.explain import ExplainError
+from spark_jobs.serving.local_answer import LocalAnswers
+
+
+@dataclass(frozen=True)
+class Difference:
+    """columns: those that both versions serve; head: the last lsn that counts; first: the first rows that differ."""
+
+    old: str
+    new: str
+    head: int
+    columns: tuple[str, ...]
+    rows: int
+    differing: int
+    first: tuple[str, ...]
+
+
+def difference(views: Views, name: str, sources: Mapping[str, Source], head: int, limit: int) -> Difference:
+    """The newest version of `name` against the one before. Raises ExplainError where there are no two."""
+    versions = sorted((view for view in views if view.name == name), key=lambda view: view.version)
+    if len(versions) < 2:
+        known = f"only version {versions[0].version}" if versions else "no such view"
+        raise ExplainError(f"{name}: {known}; a second version is a file {name}_v2.py with version=2")
+    old, new = versions[-2:]
+    merged = LocalAnswers(views, sources, head)
+    shape = _common(old, new)
+    rows, differing = compare(merged.con, merged.answer(old), merged.answer(new), shape)
+    said = first(merged.con, shape, (f"version {old.version}", f"version {new.version}"), limit)
+    return Difference(old.id, new.id, head, tuple(shape.columns), rows, differing, tuple(said))
+
+
+def _common(old: View, new: View) -> Shape:
+    """What both serve; keys that only one has make rows that cannot be told apart, so they are left out."""
+    one, other = shape_of(old, served=True), shape_of(new, served=True)
+    keys = [key for key in one.keys if key in other.keys]
+    if not keys:
+        raise ExplainError(f"{old.id} and {new.id} have no key in common")
+    return Shape(keys, [value for value in one.values if value in other.values], one.tolerances)

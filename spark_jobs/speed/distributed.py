@@ -1,0 +1,160 @@
+"""The long way for large micro-batches and for catch-up: the pass on Spark's workers, who write the files themselves.
+
+records -> take: mapInArrow(land?, decode) -> facts on disk, for as long as the pass lasts
+facts + verdict -> derive: mapInArrow(drop duplicates, views) -> data files of speed.partials that no version names yet
+
+Between the two the driver judges which facts are duplicates: a task sees only its own. Records come from Kafka, once,
+through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.schema_history import SchemaHistory
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.speed import staged_facts
+from spark_jobs.speed.land import stamped
+from spark_jobs.speed.partials_table import OPEN, SPAN
+from spark_jobs.speed.pass_rows import FIXED, found_rows, laid_out, partial_rows, partials_schema, views_over
+from spark_jobs.speed.staged_facts import StagedFactsWriter
+from spark_jobs.storage import tables
+from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
+from spark_jobs.storage.log_reader import Batches, LogRecords, Reader
+
+FAILURE_ROW = "__failed__"
+"""A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
+FILE_ROW = "__file__"
+"""A file that a task has written."""
+RECORDS_ROW = "__records__"
+"""How many records a task was given."""
+REPORT = pa.schema([*FIXED, ("file", WRITTEN), ("size", pa.int64())])
+"""What the driver is told: the control rows of rejected records, and these three kinds."""
+
+Records = DataFrame | LogRecords
+Task = Callable[[Batches], Iterator[pa.RecordBatch]]
+Facts = Mapping[str, pa.Table]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The first half of a pass. rejects: control rows; landed: files of the log; facts: files of facts."""
+
+    spark: SparkSession
+    records: int
+    rejects: pa.Table
+    landed: list[Written]
+    facts: list[Written]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The second half. rejects: control rows; failed: view column -> why its pass failed."""
+
+    partials: list[Written]
+    rejects: pa.Table = field(default_factory=FIXED.empty_table)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def take(records: Records, history: SchemaHistory, landed_on: date | None = None) -> Taken:
+    """Decode `records` (columns of tables.RECORD); with `landed_on`, also write them to the log's files."""
+    frame, read = records.tasks() if isinstance(records, LogRecords) else (records.select(row_types.RECORD.names), iter)
+    log, facts = tables.path(tables.MASTER_LOG), staged_facts.root()
+    report = _run(frame, _taking(read, history, landed_on, log, facts))
+    sizes = report.filter(pc.equal(report["view"], RECORDS_ROW))["size"]
+    written = _files(report)
+    return Taken(
+        spark=frame.sparkSession,
+        records=pc.sum(sizes).as_py() or 0,
+        rejects=_rejects(report),
+        landed=[one for one in written if one.root == log],
+        facts=[one for one in written if one.root == facts],
+    )
+
+
+def derive(
+    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table, given: Facts
+) -> Derived:
+    """Write the partials of all facts but `duplicates` (columns of tables.COORDINATES, lsn may be absent).
+
+    `given`: see given.py.
+    """
+    if not facts:
+        return Derived([])
+    addresses = [one.address for one in facts]
+    task = _deriving(addresses, list(views), duplicates, given, tables.path(tables.SPEED_PARTIALS))
+    report = _run(spark.range(0, len(addresses), 1, len(addresses)), task)
+    failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
+    return Derived(_files(report), _rejects(report), {one["view"]: one["reason"] for one in failures})
+
+
+def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_root: str, facts_root: str) -> Task:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        count = 0
+        with ExitStack() as opened:
+            log = opened.enter_context(FileWriter(log_root, ("landed_on", landed_on)))
+            facts = opened.enter_context(StagedFactsWriter(facts_root))
+            for batch in read(batches):
+                records = pa.Table.from_batches([batch]).cast(row_types.RECORD)
+                count += records.num_rows
+                if landed_on is not None:
+                    log.add(stamped(records, landed_on))
+                decoded = decode_logged(records, history)
+                facts.add(decoded.facts)
+                yield from _reported(found_rows(row_types.REJECT_ROW, decoded.rejects))
+            files = [*log.written(), *facts.written()]
+        yield from _reported(_file_rows(files))
+        yield from _reported(pa.table({"view": [RECORDS_ROW], "size": [count]}))
+
+    return run
+
+
+def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, given: Facts, root: str) -> Task:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        schema = partials_schema(views)
+        with FileWriter(root, (SPAN, OPEN)) as partials:
+            for number in (number for batch in batches for number in batch["id"].to_pylist()):
+                for facts in staged_facts.portions(addresses[number]):
+                    passed = views_over(facts, views, duplicates, given)
+                    for rows in partial_rows(passed, schema):
+                        partials.add(rows)
+                    yield from _reported(found_rows(row_types.REJECT_ROW, passed.rejects))
+                    yield from _reported(_failure_rows(passed.failed))
+            files = partials.written()
+        yield from _reported(_file_rows(files))
+
+    return run
+
+
+def _file_rows(files: Iterable[Written]) -> pa.Table:
+    listed = [one.as_dict() for one in files]
+    return pa.table({"view": pa.repeat(FILE_ROW, len(listed)), "file": pa.array(listed, WRITTEN)})
+
+
+def _failure_rows(failed: dict[str, str]) -> pa.Table:
+    control = [{"view": column, "reason": error} for column, error in failed.items()]
+    return pa.table({"view": pa.repeat(FAILURE_ROW, len(control)), "control": pa.array(control, row_types.CONTROL)})
+
+
+def _reported(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from laid_out(rows, REPORT).combine_chunks().to_batches()
+
+
+def _run(frame: DataFrame, task: Task) -> pa.Table:
+    return frame.mapInArrow(task, from_arrow_schema(REPORT, prefer_timestamp_ntz=False)).toArrow()
+
+
+def _files(report: pa.Table) -> list[Written]:
+    return [Written(**one) for one in report.filter(pc.equal(report["view"], FILE_ROW))["file"].to_pylist()]
+
+
+def _rejects(report: pa.Table) -> pa.Table:
+    return report.filter(pc.equal(report["view"], row_types.REJECT_ROW)).select(FIXED.names)

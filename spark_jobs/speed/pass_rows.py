@@ -1,0 +1,111 @@
+"""The pass: decoded facts to the rows of speed.partials, for all views at once.
+
+facts - duplicates + their notes -> partials per view -> rows of speed.partials, not yet written; and the control rows
+beside them.
+Used for a micro-batch and for catch-up alike: rows carry their own lsn. Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.contracts import row_types
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine import record_outcomes
+from spark_jobs.engine.dedupe import first_of_each, packed
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.engine.partials import Pass, compute
+
+FIXED = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("control", row_types.CONTROL)])
+IDS = pa.schema([("identity", pa.binary(16)), ("event_type", pa.string()), *row_types.COORDINATES])
+"""What the verdict on duplicates needs of a fact."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which facts count and which repeat one (columns of IDS)."""
+
+    kept: pa.Table
+    duplicates: pa.Table
+
+
+def partials_schema(views: Sequence[View]) -> pa.Schema:
+    """The columns of speed.partials with these views, but for `span`, which is where a file lies."""
+    return pa.schema([*FIXED, *[pa.field(view.column, pa.struct(list(view.partial_schema))) for view in views]])
+
+
+def ids_of(facts: Mapping[str, pa.Table]) -> pa.Table:
+    """Identity, event type and coordinates of all facts; notes have no identity."""
+    counted = record_outcomes.countable(facts).values()
+    return pa.concat_tables([IDS.empty_table(), *(rows.select(IDS.names).cast(IDS) for rows in counted)])
+
+
+def judge(ids: pa.Table, window: IdWindow) -> Verdict:
+    """One fact an identity counts, the earliest in the log; none where an earlier micro-batch has it."""
+    known = pa.array(window.known(packed(ids)))
+    kept, repeated = first_of_each(ids.filter(pc.invert(known)))
+    return Verdict(kept, pa.concat_tables([ids.filter(known), repeated]))
+
+
+def views_over(
+    facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
+) -> Pass:
+    """The partials of the facts that are no `duplicates` (their coordinates) and of notes. `given`: see given.py."""
+    return compute({**record_outcomes.settled(facts, duplicates), **given}, views)
+
+
+def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows of speed.partials, a table per view that has some, in `schema`; other views' columns are null."""
+    for column, table in passed.partials.items():
+        if table.num_rows:
+            yield laid_out(_struct_rows(column, table), schema)
+
+
+def laid_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in a wider schema, absent columns null."""
+    size = rows.num_rows
+    columns = [rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(size, f.type) for f in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _struct_rows(column: str, table: pa.Table) -> pa.Table:
+    fields = [field for field in table.schema if field.name != "lsn"]
+    struct = pa.StructArray.from_arrays([table[f.name].combine_chunks() for f in fields], fields=fields)
+    return pa.table({"view": pa.repeat(column, table.num_rows), "lsn": table["lsn"], column: struct})
+
+
+CONTROL_FIELDS = ("topic", "partition", "offset", "event_type", "reason", "field", "view")
+
+
+def found_rows(kind: str, found: pa.Table) -> pa.Table:
+    """One control row per record of `found`, with those of its columns that `control` has (schema FIXED)."""
+    size = found.num_rows
+    columns = [
+        found[field.name].combine_chunks().cast(field.type)
+        if field.name in CONTROL_FIELDS and field.name in found.column_names
+        else pa.nulls(size, field.type)
+        for field in row_types.CONTROL
+    ]
+    control = pa.StructArray.from_arrays(columns, fields=list(row_types.CONTROL))
+    return pa.table([pa.repeat(kind, size), found["lsn"], control], schema=FIXED)
+
+
+def verdict_rows(verdict: Verdict) -> Iterator[pa.Table]:
+    """The control rows of a verdict: the duplicates, and per lsn the identities that count, one after the other."""
+    yield found_rows(row_types.DUPLICATE_ROW, verdict.duplicates)
+    rows = [{"view": row_types.IDS_ROW, "lsn": lsn, "control": {"ids": ids}} for lsn, ids in per_lsn(verdict.kept)]
+    yield pa.Table.from_pylist(rows, schema=FIXED)
+
+
+def per_lsn(ids: pa.Table) -> Iterator[tuple[int, bytes]]:
+    """Each lsn of `ids` with its identities, 16 bytes each, in the order of lsns."""
+    lsns = ids["lsn"].to_numpy()
+    order = np.argsort(lsns, kind="stable")
+    found, starts = np.unique(lsns[order], return_index=True)
+    identities = np.frombuffer(packed(ids), "V16")[order]
+    for lsn, (start, end) in zip(found.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
+        yield lsn, identities[start:end].tobytes()

@@ -1,0 +1,39 @@
+"""How a Delta table comes to be where no JVM is at hand; `ensure_serving` gives it its name in the catalog.
+
+Arrow schema -> delta-rs -> an empty version 0, or new columns.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from spark_jobs.storage import tables
+
+COMMITTED_OFTEN = {
+    "delta.checkpointInterval": "10",
+    "delta.logRetentionDuration": "interval 10 minutes",
+}
+"""Properties of a table with a commit per micro-batch: a reader of a new version reads the commits since the last
+checkpoint and lists all that are kept, so both are few. Nobody reads an old version of it."""
+
+
+def looked_up_by(*columns: str) -> dict[str, str]:
+    """The property that keeps Delta's statistics to these columns; a reader parses all there are."""
+    return {"delta.dataSkippingStatsColumns": ",".join(columns)}
+
+
+def create(
+    table: str,
+    schema: pa.Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str | None] = MappingProxyType({}),
+) -> None:
+    """Create the table where it does not exist; where it does, add the columns of `schema` that it lacks."""
+    at = tables.path(table)
+    made = DeltaTable.create(at, schema, mode="ignore", partition_by=list(partition_by), configuration=dict(properties))
+    known = {field.name for field in made.schema().fields}
+    if added := [field for field in Schema.from_arrow(schema).fields if field.name not in known]:
+        made.alter.add_columns(added)

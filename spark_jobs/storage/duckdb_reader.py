@@ -1,0 +1,100 @@
+"""Read the platform's Delta tables without a JVM: each as a relation of a DuckDB connection.
+
+table name, version -> delta-rs -> Arrow dataset -> DuckDB. Readers only: every table has its one writer elsewhere.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from spark_jobs.settings import settings
+from spark_jobs.storage import tables
+
+Table = str | tuple[str, int | None]
+"""A table's name, alone (its newest version) or with a version."""
+
+
+class NoTable(LookupError):
+    """A table that was never written, or a version of it that is gone."""
+
+
+def exists(table: str) -> bool:
+    return bool(DeltaTable.is_deltatable(tables.path(table)))
+
+
+def version(table: str) -> int:
+    """The newest version of a table. Raises NoTable."""
+    if not exists(table):
+        raise NoTable(f"{table} does not exist yet under {tables.path(table)}")
+    return int(DeltaTable(tables.path(table)).version())
+
+
+def row_count(table: str, at: int | None = None) -> int:
+    """Rows of a version (None: the newest), from its file statistics; 0 where there is no table."""
+    if not exists(table):
+        return 0
+    files = pa.table(DeltaTable(tables.path(table), version=at).get_add_actions())
+    return int(pc.sum(files["num_records"]).as_py() or 0)
+
+
+def dataset(table: Table) -> ds.Dataset:
+    """One consistent snapshot of a table. Raises NoTable."""
+    name, version = (table, None) if isinstance(table, str) else table
+    if not exists(name):
+        raise NoTable(f"{name} does not exist yet under {tables.path(name)}")
+    try:
+        table_ = DeltaTable(tables.path(name), version=version)
+        return _with_what_is_known(table_, table_.to_pyarrow_dataset())
+    except Exception as error:  # delta-rs raises a class of its own per cause
+        raise NoTable(f"{name} at version {version} cannot be read: {error}") from error
+
+
+def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:
+    """The same files, each with its partition and the least and greatest values that Delta knows.
+
+    delta-rs (1.6) says of a column without statistics that it is `>= null`, and then a filter on it finds nothing.
+    """
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    known = {action["path"]: _known(action, files.schema.names) for action in actions}
+    fragments = [
+        files.format.make_fragment(one.path, files.filesystem, known[one.path]) for one in files.get_fragments()
+    ]
+    return ds.FileSystemDataset(fragments, files.schema, files.format, files.filesystem)
+
+
+def _known(action: Mapping[str, Any], columns: Iterable[str]) -> pc.Expression:
+    """What holds for each row of a file. A column that may be null has no bounds here.
+
+    Delta cuts instants to milliseconds, so the greatest one may lie up to one above what it says.
+    """
+    found = pc.scalar(True)
+    for name in columns:
+        column, least, most = ds.field(name), action.get(f"min.{name}"), action.get(f"max.{name}")
+        if f"partition.{name}" in action:
+            value = action[f"partition.{name}"]
+            found &= column.is_null() if value is None else column == pa.scalar(value)
+        elif least is not None and most is not None and action.get(f"null_count.{name}") == 0:
+            above = most + timedelta(milliseconds=1) if isinstance(most, datetime) else most
+            found &= (column >= pa.scalar(least)) & (column <= pa.scalar(above))
+    return found
+
+
+def connect(relations: Mapping[str, Table | pa.Table | ds.Dataset], threads: int = 2) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with one relation per name; instants are in UTC. Raises NoTable."""
+    con = duckdb.connect()
+    con.execute(f"SET TimeZone = 'UTC'; SET threads = {int(threads)}; SET preserve_insertion_order = false")
+    con.execute(f"SET temp_directory = {literal(str(settings().tmp_dir / 'duckdb'))}")
+    for name, source in relations.items():
+        con.register(name, source if isinstance(source, pa.Table | ds.Dataset) else dataset(source))
+    return con
+
+
+def literal(value: str) -> str:
+    """A DuckDB string literal."""
+    return "'" + value.replace("'", "''") + "'"

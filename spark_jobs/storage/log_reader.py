@@ -1,0 +1,76 @@
+"""The master log, read from its files: its records, and which schemas it says are in force.
+
+ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with the columns of row_types.RECORD.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow.fs import FileSystem
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
+from spark_jobs.settings import settings
+from spark_jobs.storage import duckdb_reader, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ARROW_ROWS = 131_072
+"""Records per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
+
+Batches = Iterable[pa.RecordBatch]
+Reader = Callable[[Batches], Iterator[pa.RecordBatch]]
+"""What a task is given -> the records that it has to look at."""
+
+
+@dataclass(frozen=True)
+class LogRecords:
+    """The records of some lsns. `ranges`: both ends included."""
+
+    spark: "SparkSession"
+    ranges: tuple[tuple[int, int], ...]
+
+    def tasks(self) -> "tuple[DataFrame, Reader]":
+        """A row, and a partition, per task; and how a task gets its records."""
+        root, ranges, groups = tables.path(tables.MASTER_LOG), self.ranges, self._groups()
+
+        def read(batches: Batches) -> Iterator[pa.RecordBatch]:
+            fs, base = FileSystem.from_uri(root)
+            wanted = (pc.field("kind") == row_types.RECORD_ROW) & _within(ranges)
+            for number in (number for batch in batches for number in batch["id"].to_pylist()):
+                paths = [f"{base}/{path}" for path in groups[number]]
+                source = ds.dataset(paths, schema=row_types.LOG, format="parquet", filesystem=fs)
+                yield from source.to_batches(columns=row_types.RECORD.names, filter=wanted, batch_size=ARROW_ROWS)
+
+        return self.spark.range(0, len(groups), 1, len(groups)), read
+
+    def _groups(self) -> list[list[str]]:
+        """Files that may hold the records, in about equal shares: one per core, more where that would be many rows."""
+        files = pa.table(DeltaTable(tables.path(tables.MASTER_LOG)).get_add_actions(flatten=True))
+        overlapping = [(pc.field("max.lsn") >= first) & (pc.field("min.lsn") <= last) for first, last in self.ranges]
+        files = files.filter(reduce(or_, overlapping)).sort_by([("num_records", "descending")])
+        rows = pc.sum(files["num_records"]).as_py() or 0
+        shares = min(max(settings().cores, rows // tables.ROWS_PER_FILE + 1), max(files.num_rows, 1))
+        paths = files["path"].to_pylist()
+        return [paths[share::shares] for share in range(shares)]
+
+
+def _within(ranges: Iterable[tuple[int, int]]) -> pc.Expression:
+    return reduce(or_, [(pc.field("lsn") >= first) & (pc.field("lsn") <= last) for first, last in ranges])
+
+
+def read_schema_history() -> SchemaHistory:
+    """What the log says. Raises ContractError where a schema file no longer says what it said when it came in force."""
+    if not duckdb_reader.exists(tables.MASTER_LOG):
+        return SchemaHistory()
+    of_schemas = ds.field("kind") == row_types.SCHEMA_ROW
+    log = duckdb_reader.dataset(tables.MASTER_LOG)
+    return from_rows(log.to_table(["lsn", "key", "value"], filter=of_schemas).to_pylist())

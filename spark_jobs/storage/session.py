@@ -1,0 +1,114 @@
+"""Spark sessions and Spark properties are made here and nowhere else.
+
+infra/conf/spark-defaults.conf + settings -> properties -> a session, or the Thrift server's properties file.
+"""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_jobs.settings import ROOT, Settings, settings
+from spark_jobs.storage import tables
+from spark_jobs.storage.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONF = ROOT / "infra/conf"
+JARS = ROOT / ".jars/spark"
+
+
+def spark_home() -> Path:
+    """PySpark's folder, which is a Spark distribution; found without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("PySpark is not installed here: run `make setup`, then use ./tidemark")
+    return Path(spec.origin).parent
+
+
+def read_properties(file: Path) -> dict[str, str]:
+    """Key -> value of a Spark properties file (`key value`, `#` starts a comment line)."""
+    lines = (line.strip() for line in file.read_text().splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return dict(pairs)
+
+
+def spark_properties(settings: Settings) -> dict[str, str]:
+    """What every Spark process of the platform is started with; no secrets, they show on command lines."""
+    shared = read_properties(CONF / "spark-defaults.conf") | {
+        "spark.hadoop.hive.metastore.uris": settings.metastore,
+        "spark.sql.warehouse.dir": settings.warehouse,
+        "spark.sql.shuffle.partitions": str(settings.cores),
+        "spark.driver.extraClassPath": f"{JARS}/*",
+    }
+    return shared | _embedded(settings) if settings.profile == "embedded" else shared
+
+
+def _embedded(settings: Settings) -> dict[str, str]:
+    """One machine: local cores, and every temporary file under `home`."""
+    tmp = settings.tmp_dir
+    log = CONF / "log4j2.properties"
+    options = f"-Duser.timezone=UTC -Djava.io.tmpdir={tmp} -Dderby.system.home={tmp} -Dlog4j2.configurationFile={log}"
+    return read_properties(CONF / "spark-embedded.conf") | {
+        "spark.master": f"local[{settings.cores}]",
+        "spark.local.dir": str(tmp),
+        "spark.driver.extraJavaOptions": options,
+        "spark.hadoop.hive.exec.scratchdir": f"{tmp}/hive",
+        "spark.hadoop.hive.exec.local.scratchdir": f"{tmp}/hive-local",
+        "spark.hadoop.hive.downloaded.resources.dir": f"{tmp}/hive-resources",
+        "spark.hadoop.hive.querylog.location": f"{tmp}/hive-querylog",
+    }
+
+
+def spark_environment() -> dict[str, str]:
+    """Environment variables that Spark reads before any property; to be set where a Spark process starts."""
+    local = {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": str(spark_home()),  # not another Spark of this machine, nor its configuration
+        "SPARK_CONF_DIR": str(CONF),
+    }
+    return (local if settings().profile == "embedded" else {}) | {
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def spark_session(app: str, **conf: str) -> "SparkSession":
+    """The process's session, named `app`; `conf` are properties with `__` for each dot (`spark__driver__memory`)."""
+    from pyspark.sql import SparkSession
+
+    os.environ.update(spark_environment())
+    settings().tmp_dir.mkdir(parents=True, exist_ok=True)
+    properties = spark_properties(settings()) | {key.replace("__", "."): value for key, value in conf.items()}
+    builder = SparkSession.builder.appName(app)
+    for key, value in properties.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def driver(settings: Settings, memory_mb: int, java_options: str) -> dict[str, str]:
+    """Properties of a driver's JVM: its heap, and options beside those that every JVM of the platform has."""
+    shared = spark_properties(settings).get("spark.driver.extraJavaOptions", "")
+    return {
+        "spark.driver.memory": f"{memory_mb}m",
+        "spark.driver.extraJavaOptions": f"{shared} {java_options}".strip(),
+    }
+
+
+def batch_session(app: str) -> "SparkSession":
+    """The session of a job that ends: its own memory and JVM options, and large Arrow batches.
+
+    In a build of a minute or two the optimising compiler, the concurrent collector and the compression of persisted
+    rows took half of all CPU time.
+    """
+    conf = driver(settings(), settings().batch_memory_mb, settings().batch_java_options) | {
+        "spark.sql.catalogImplementation": "in-memory",  # it knows tables by their paths
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),
+    }
+    return spark_session(app, **conf)

@@ -1,0 +1,65 @@
+"""What rows are given of other event types: all facts of theirs that landed before, such as promoted models.
+
+facts.<type> up to the published cut, master.log after it -> decode, first of each identity -> kept in memory, as they
+are few. What a micro-batch brings itself counts only for those after it, so that its records need no order.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
+from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.dedupe import first_of_each
+from spark_jobs.engine.sequences import side_input_key
+from spark_jobs.storage import duckdb_reader, tables
+
+
+class SideInputs:
+    """`built`: the cut up to which the batch layer has decoded. `history`: by what records are judged."""
+
+    def __init__(self, views: Sequence[View], built: int, history: SchemaHistory = EVERY_SCHEMA) -> None:
+        types = dict.fromkeys(name for view in views if isinstance(view, SequenceView) for name in view.given)
+        self._known = {name: _built(name, built) for name in types}
+        self._upto = built
+        self.history = history
+
+    def before(self, lsn: int) -> dict[str, pa.Table]:
+        """Name as `sequences.given_key` -> the facts of all lower lsns. What is not known yet is read from the log."""
+        if not self._known:
+            return {}
+        if self._upto < lsn - 1:
+            self._take(decode_logged(self._landed(lsn), self.history).facts)
+            self._upto = lsn - 1
+        return {side_input_key(name): rows.filter(pc.less(rows["lsn"], lsn)) for name, rows in self._known.items()}
+
+    def add(self, lsn: int, facts: Mapping[str, pa.Table]) -> None:
+        """The facts of the micro-batch after those that are known; of any other nothing, as the log has it."""
+        if lsn == self._upto + 1:
+            self._take(facts)
+            self._upto = lsn
+
+    def _take(self, facts: Mapping[str, pa.Table]) -> None:
+        for name in self._known.keys() & facts.keys():
+            self._known[name], _ = first_of_each(pa.concat_tables([self._known[name], facts[name]]))
+
+    def _landed(self, before: int) -> pa.Table:
+        lsn, topics = ds.field("lsn"), sorted({project_contracts().of(name).topic for name in self._known})
+        of = (lsn > self._upto) & (lsn < before) & ds.field("topic").isin(topics)
+        log = duckdb_reader.dataset(tables.MASTER_LOG)
+        return log.to_table(row_types.RECORD.names, filter=of & (ds.field("kind") == row_types.RECORD_ROW)).cast(
+            row_types.RECORD
+        )
+
+
+def _built(event_type: str, cut: int) -> pa.Table:
+    schema = project_contracts().of(event_type).fact_schema
+    if not cut:
+        return schema.empty_table()
+    facts = duckdb_reader.dataset(tables.facts(event_type))
+    return facts.to_table(schema.names, filter=ds.field("lsn") <= cut).cast(schema)

@@ -1,0 +1,106 @@
+"""Writing a version of a batch table, and knowing which version it is.
+
+rows -> sorted -> one Delta commit -> version. A batch table has one writer: the active run.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_jobs.settings import settings
+from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
+from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
+
+BUCKET_DAY = "bucket_day"
+FILE = pa.schema([("file", WRITTEN)])
+MANY_FILES = 64
+
+
+def create(table: str, schema: pa.Schema) -> None:
+    """A batch table exists.
+
+    Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
+    any more is removed by `tidemark retention` alone.
+    """
+    kept = f"interval {settings().history_days} days"
+    properties = {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
+    ddl.create(table, schema, properties=properties)
+
+
+def sorted_by(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Sorted in each file, so that a point query reads a small part of it."""
+    return rows.sortWithinPartitions(*keys)
+
+
+def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """In the order of bucket days: a day is in few files, and a file of a large table has few days."""
+    return rows.repartition(BUCKET_DAY).sortWithinPartitions(BUCKET_DAY, *keys)
+
+
+def replace_where(rows: DataFrame, table: str, where: str) -> None:
+    """Replace what matches by `rows`, all of which match.
+
+    By the path, like every write here: by the table's name Delta makes it a CREATE OR REPLACE TABLE, which tries to
+    alter Hive's copy of the schema each time.
+    """
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(tables.path(table))
+
+
+def overwrite(rows: DataFrame, table: str, keys: Sequence[str]) -> int:
+    """Replace all rows; returns the version. `keys`: columns that readers look for."""
+    data_files.commit(tables.path(table), _written(rows, table, keys), {}, "overwrite")
+    return version(table)
+
+
+def append(rows: DataFrame, table: str) -> None:
+    data_files.commit(tables.path(table), _written(rows, table, data_files.WITH_STATISTICS), {})
+
+
+def _written(rows: DataFrame, table: str, keys: Sequence[str]) -> list[Written]:
+    """The tasks write the files (ADR 17): a commit by Spark is a handful of jobs over Delta's own metadata."""
+    task = _writing(tables.path(table), keys)
+    found = rows.mapInArrow(task, from_arrow_schema(FILE)).toArrow()["file"].to_pylist()
+    return [Written(**one) for one in found]
+
+
+def _writing(root: str, keys: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """The task: its rows -> files of about ROWS_PER_FILE rows, in the order of the rows."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rest = iter(batches)
+        for first in rest:
+            with FileWriter(root, with_statistics=keys) as writer:
+                size = 0
+                for batch in itertools.chain([first], rest):
+                    writer.add(pa.Table.from_batches([batch]))
+                    size += batch.num_rows
+                    if size >= tables.ROWS_PER_FILE:
+                        break
+                found = [{"file": one.as_dict()} for one in writer.written()]
+            yield from pa.Table.from_pylist(found, schema=FILE).to_batches()
+
+    return run
+
+
+def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequence[str], base: int) -> int:
+    """Replace the rows of those bucket days in version `base` of the table; returns the new version.
+
+    Every run leaves a file or two; now and then they are made one.
+    """
+    if version(table) != base:  # what an unpublished run left on top must not stay
+        DeltaTable(tables.path(table)).restore(base)
+    listed = ", ".join(f"DATE '{day}'" for day in days)
+    where = f"{BUCKET_DAY} IN ({listed})"
+    replace_where(rows.where(where), table, where)
+    most = MANY_FILES + duckdb_reader.row_count(table) // tables.ROWS_PER_FILE
+    if len(DeltaTable(tables.path(table)).file_uris()) > most:
+        spark.sql(f"OPTIMIZE {tables.by_path(table)}")
+    return version(table)
+
+
+def version(table: str) -> int:
+    return int(DeltaTable(tables.path(table)).version())

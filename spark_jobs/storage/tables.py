@@ -1,0 +1,53 @@
+"""Names, paths and column types of every table, in one place.
+
+Arrow schemas are the source; Spark's are derived from them where Spark is at hand.
+"""
+
+from spark_jobs.settings import settings
+
+SCHEMAS = ("master", "speed", "facts", "batch", "serving", "ops")
+
+MASTER_LOG = "master.log"
+QUARANTINE = "master.quarantine"
+DUPLICATES = "master.duplicates"
+SPEED_PARTIALS = "speed.partials"
+
+ROWS_PER_FILE = 500_000
+
+SMALL = 1_000_000
+"""Rows that an audit may have in memory."""
+
+
+def facts(event_type: str) -> str:
+    """The table of decoded, de-duplicated rows of one event type."""
+    return f"facts.{event_type}"
+
+
+def batch(view_id: str) -> str:
+    """The batch table of an aggregate view (keys and partial columns)."""
+    return f"batch.{view_id}"
+
+
+def batch_rows(view_id: str) -> str:
+    """The stored rows of a sequence view."""
+    return f"batch.{view_id}_rows"
+
+
+def batch_results(view_id: str) -> str:
+    """The resolved results of a sequence view."""
+    return f"batch.{view_id}_results"
+
+
+def serving(view: str) -> str:
+    return f"serving.{view}"
+
+
+def path(table: str) -> str:
+    """Where Spark's catalog keeps a table: `<warehouse>/<schema>.db/<name>`."""
+    schema, name = table.split(".")
+    return f"{settings().warehouse}/{schema}.db/{name}"
+
+
+def by_path(table: str) -> str:
+    """A table in Spark's SQL, for a session whose catalog does not know its name."""
+    return f"delta.`{path(table).replace('`', '``')}`"

@@ -1,0 +1,29 @@
+"""Remove the files of a Delta table that no kept version names, for who writes the table.
+
+table, hours, versions to keep -> delta-rs -> number of files removed.
+"""
+
+from collections.abc import Sequence
+
+from deltalake import DeltaTable
+
+from spark_jobs.storage import tables
+
+
+def vacuum(table: str, hours: int, keep: Sequence[int] = ()) -> int:
+    """Files removed that are older than `hours`; 0 where the table does not exist. The newest version is always kept.
+
+    Also those that no version has ever named, as a process leaves them that dies before its commit.
+    """
+    if not DeltaTable.is_deltatable(tables.path(table)):
+        return 0
+    found = DeltaTable(tables.path(table))
+    rule = {
+        "retention_hours": hours,
+        "enforce_retention_duration": False,
+        "keep_versions": list(keep),
+        "full": True,
+    }
+    if not found.vacuum(dry_run=True, **rule):
+        return 0  # a vacuum of nothing would still add two versions
+    return len(found.vacuum(dry_run=False, **rule))

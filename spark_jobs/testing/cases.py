@@ -1,0 +1,242 @@
+"""Try a view on a handful of events, without Spark or Kafka: as batch, as speed, and merged at every cut; or on random
+ones, by `check`.
+
+events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
+`events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
+rows; of a trailing window `{now: .., rows: ..}`). Fields that are left out come from the contract's first example,
+except for `event_id`: events that are given the same one count once. Two more fields are of the record: `timestamp`,
+when Kafka took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is no fact.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import yaml
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import Contract
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.engine import aggregates, chained_view, dedupe, record_outcomes, sequences
+from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.engine.decode import identity
+from spark_jobs.engine.decode.reasons import UNTYPED
+from spark_jobs.engine.partials import compute
+from spark_jobs.engine.sequences import side_input_key
+from spark_jobs.engine.sketches import add_sketches, sketched
+from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.registry.views import Views
+
+if TYPE_CHECKING:
+    from spark_jobs.testing import laws
+
+D = Dialect.DUCKDB
+INSTANT = pa.timestamp("us", "UTC")
+Facts = Mapping[str, pa.Table]
+Batches = Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]
+Answer = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder of tests/views: what was logged, and what the view answers."""
+
+    view: str
+    name: str
+    batches: Batches
+    expected: Answer
+    now: datetime | None = None
+
+
+def cases(folder: Path) -> list[Case]:
+    """Every case under `folder`, as <view>/<case>."""
+    return [_case(path) for path in sorted(folder.glob("*/*/events.yaml"))]
+
+
+def _case(path: Path) -> Case:
+    expected, now = _yaml(path.with_name("expect.yaml")) or [], None
+    if isinstance(expected, dict):
+        expected, now = expected["rows"], _value(expected["now"], INSTANT)
+    return Case(path.parent.parent.name, path.parent.name, _yaml(path), expected, now)
+
+
+def _yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
+    """The facts of micro-batches first_lsn, first_lsn + 1, ...; offsets count up per topic and partition.
+
+    Of facts with the same event_id the first is left, as in both layers; notes are among the facts.
+    """
+    offsets: dict[tuple[str, int], int] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    refused: list[dict[str, Any]] = []
+    for lsn, batch in enumerate(batches, first_lsn):
+        for event_type, fields in (item for event in batch for item in event.items()):
+            contract = project_contracts().of(event_type)
+            place = (contract.topic, int(fields.get("partition", 0)))
+            offsets[place] = offsets.get(place, -1) + 1
+            row = _fact(contract, fields)
+            position = {"lsn": lsn, "topic": contract.topic, "partition": place[1], "offset": offsets[place]}
+            if reason := fields.get("rejected"):
+                known = None if reason in UNTYPED else event_type
+                refused.append({**row, **position, "event_type": known, "reason": reason})
+            else:
+                rows.setdefault(event_type, []).append(row | position)
+    made = {name: pa.Table.from_pylist(found, project_contracts().of(name).fact_schema) for name, found in rows.items()}
+    identified = {name: _identified(name, found) for name, found in made.items()}
+    return _settled(identified, pa.Table.from_pylist(refused, row_types.REJECT))
+
+
+def _settled(decoded: Facts, rejects: pa.Table) -> dict[str, pa.Table]:
+    """Without the repeated facts, and with the notes."""
+    nothing = pa.schema(row_types.COORDINATES).empty_table()
+    lost = [dedupe.first_of_each(rows)[1].select(nothing.schema.names) for rows in decoded.values()]
+    noted = record_outcomes.of_decoded(decoded, rejects)
+    return record_outcomes.settled(
+        {**decoded, record_outcomes.RECORD_OUTCOME: noted} if noted else decoded, pa.concat_tables([nothing, *lost])
+    )
+
+
+def _identified(event_type: str, rows: pa.Table) -> pa.Table:
+    place = rows.schema.get_field_index("identity")
+    return rows.set_column(place, rows.schema.field(place), identity.of(event_type, rows))
+
+
+def _fact(contract: Contract, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A tombstone (`deleted: true`) has its key and nothing else."""
+    deleted = bool(fields.get("deleted", False))
+    base = {} if deleted else {**contract.flat(contract.examples[0]), "event_id": None}
+    row: dict[str, Any] = {**base, **fields, "deleted": deleted, "event_type": contract.event_type}
+    row.setdefault("timestamp", row.get("occurred_at"))
+    kinds = {field.name: field.type for field in contract.fact_schema}
+    return {name: _value(row.get(name), kind) for name, kind in kinds.items()}
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    if value is None or not pa.types.is_timestamp(kind):
+        return value
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def until(facts_: Facts, cut: int) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """Facts with lsn <= cut, and those after it."""
+    masks = {name: pa.compute.less_equal(rows["lsn"], cut) for name, rows in facts_.items()}
+    before = {name: rows.filter(masks[name]) for name, rows in facts_.items()}
+    return before, {name: rows.filter(pa.compute.invert(masks[name])) for name, rows in facts_.items()}
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A connection in which every view's DuckDB text runs."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
+    add_sketches(connection)
+    return connection
+
+
+def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
+    """What the view serves where the batch layer has built `built` and the speed layer computed `new`; sorted.
+
+    now: the moment of the question, for trailing windows.
+    """
+    with connect() as connection:
+        rows = connection.sql(_answer(connection, view, views, built, new, now)).to_arrow_table().to_pylist()
+    return in_order(rows)
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
+    return sorted(rows, key=lambda row: [(value is not None, str(value)) for value in row.values()])
+
+
+def check(
+    view: str | Served,
+    oracle: "laws.Oracle | None" = None,
+    *,
+    values: Mapping[str, Sequence[Any]] | None = None,
+    step: timedelta | None = None,
+    tolerance: float = 1e-9,
+    examples: int = 100,
+    seed: int = 0,
+) -> None:
+    """Try the laws that hold for every view on random histories of its events: late, out of order, repeated.
+
+    An event that comes twice counts once; batch up to any lsn and speed after it are what speed alone is; how events
+    fall into micro-batches is nothing; and of a Sequence: a quiet instant divides it (docs/sequences.md).
+
+    oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view
+    of notes is about repeated events: there the first law does not hold, and the oracle is given them.
+    values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
+    step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
+    """
+    from spark_jobs.registry.views import project_views
+    from spark_jobs.testing import laws
+
+    views = project_views()
+    found = views.served[view] if isinstance(view, str) else view
+    trial = laws.Trial(found, views, oracle, values or {}, step or laws.step_of(found), tolerance)
+    laws.try_laws(trial, examples, seed)
+
+
+def _answer(
+    connection: duckdb.DuckDBPyConnection, view: Served, views: Views, built: Facts, new: Facts, now: datetime | None
+) -> str:
+    if isinstance(view, ChainedView):
+        return chained_view.answered(view, D, _answer(connection, view.base, views, built, new, now), now)
+    passed = compute({**new, **given(view, built, new)}, [view])
+    if passed.failed:
+        raise AssertionError(passed.failed)
+    connection.register(f"fresh_{view.id}", passed.partials[view.column])
+    there = [name for name in view.event_types if name in built]
+    for name in there:
+        connection.register(f"built_{name}", built[name])
+    facts_of = {name: f"built_{name}" for name in there}
+    if isinstance(view, SequenceView):
+        return _sequence(connection, view, facts_of)
+    lookups = {}
+    for column, lookup in view.lookups.items():
+        other = views.by_name[lookup.view]
+        assert isinstance(other, AggregateView)
+        inner = _answer(connection, other, views, built, new, now)
+        key, found = listed(other.keys, D), quote(lookup.column, D)
+        lookups[column] = f"(SELECT {key} AS looked_up, {found} AS found FROM ({inner}))"
+    return aggregates.final(view, D, _aggregate(connection, view, facts_of), lookups, now)
+
+
+def given(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
+    """What the view's rows are given, of all facts."""
+    if not isinstance(view, SequenceView):
+        return {}
+    empty = {name: project_contracts().of(name).fact_schema.empty_table() for name in view.given}
+    return {
+        side_input_key(name): pa.concat_tables([nothing, *(part[name] for part in parts if name in part)])
+        for name, nothing in empty.items()
+    }
+
+
+def _aggregate(connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str]) -> str:
+    """The merged partials."""
+    columns = listed(view.partial_schema.names, D)
+    union = f"SELECT {columns} FROM fresh_{view.id}"
+    if facts_of:
+        made = connection.sql(aggregates.partials(view, D, aggregates.source(view, D, facts_of))).to_arrow_table()
+        made = sketched(made, [part.column for part in view.state if part.kind == "SKETCH"])
+        connection.register(f"batch_{view.id}", made.cast(view.partial_schema))
+        union += f" UNION ALL SELECT {columns} FROM batch_{view.id}"
+    return f"({aggregates.merged(view, D, f'({union})')})"
+
+
+def _sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView, facts_of: Mapping[str, str]) -> str:
+    fresh = f"fresh_{view.id}"
+    if not facts_of.keys() & set(view.row_types):
+        return sequences.final(view, D, f"({sequences.served(view, D, None, fresh)})")
+    connection.execute(f"CREATE TABLE rows AS {sequences.rows(view, D, facts_of)}")
+    connection.execute(f"CREATE TABLE results AS {sequences.resolve(view, D, 'rows')}")
+    rows, results = sequences.stretches(view, D, "rows", "results")
+    return sequences.final(view, D, f"({sequences.served(view, D, (f'({rows})', f'({results})'), fresh)})")

@@ -1,0 +1,198 @@
+"""The laws that hold for every view, tried on random histories of its events; `spark_jobs.testing.check` is the door.
+
+view -> histories (Hypothesis, from the schemas) -> answers by several ways -> nothing, or LawBroken with the smallest
+history that breaks a law, as a case folder.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+from math import isclose
+from typing import Any
+
+import duckdb
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.engine import sequences
+from spark_jobs.engine.chained_view import Served, stored_of
+from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
+from spark_jobs.registry.views import Views
+from spark_jobs.testing import cases
+from spark_jobs.testing.cases import Answer, Batches, D
+from spark_jobs.testing.strategies import START, STEPS, Source, histories
+
+Oracle = Callable[[Batches], Iterable[Mapping[str, Any]]]
+"""A history without repetitions -> the rows that the view must answer, in any order, written without the view."""
+
+
+class LawBroken(AssertionError):
+    """Which law, what differs, and the history as the text of a case folder."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `check` was asked for."""
+
+    view: Served
+    views: Views
+    oracle: Oracle | None
+    values: Mapping[str, Sequence[Any]]
+    step: timedelta
+    tolerance: float
+
+    @property
+    def is_of_notes(self) -> bool:
+        """Whether it asks what became of records, repeated ones among them."""
+        return RECORD_OUTCOME in stored_of(self.view).event_types
+
+    @property
+    def now(self) -> datetime:
+        """The moment of the question."""
+        return START + self.step * (STEPS // 2)
+
+    def answer(self, built: cases.Facts, new: cases.Facts) -> Answer:
+        return cases.answer(self.view, self.views, built, new, self.now)
+
+
+def step_of(view: Served) -> timedelta:
+    """A grid of times on which the edges of windows and stretches are met."""
+    stored = stored_of(view)
+    if isinstance(stored, SequenceView):
+        reaches = [row.reach for row in stored.rows if row.reach]
+        return timedelta(microseconds=min(reaches) // 2) if reaches else timedelta(minutes=10)
+    return timedelta(microseconds=stored.window.every) if stored.window else timedelta(minutes=10)
+
+
+def try_laws(trial: Trial, examples: int, seed_: int) -> None:
+    """Raises LawBroken for the smallest history found that breaks a law."""
+
+    @seed(seed_)
+    @settings(max_examples=examples, database=None, deadline=None, print_blob=False,
+              phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(histories(_source(trial)))
+    def hold(history: tuple[Batches, Batches]) -> None:
+        for law, found, expected in _broken(trial, *history):
+            raise LawBroken(_told(trial, history[1], law, found, expected, seed_))
+
+    hold()
+
+
+def _source(trial: Trial) -> Source:
+    """The event types of the view, and of those that it looks up; the fields that it uses vary."""
+    stored = stored_of(trial.view)
+    if isinstance(stored, AggregateView):
+        used, lookups = stored.used_columns, [trial.views.by_name[one.view] for one in stored.lookups.values()]
+    else:
+        every = [[row.key, row.ts, row.where, *row.columns.values()] for row in stored.rows]
+        used, lookups = frozenset[str]().union(*(one.columns for one in chain(*every) if one)), []
+    known = project_contracts()
+    names = dict.fromkeys([*stored.event_types, *(name for one in lookups for name in one.event_types)])
+    if trial.is_of_notes:  # records of any type will do: of one with events, and of a changelog
+        types = [next(one for one in known if not one.noted and one.compacted is kind) for kind in (False, True)]
+    else:
+        types = [known.of(name) for name in names]
+    return Source(types, used, trial.values, trial.step, trial.is_of_notes)
+
+
+def _broken(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str, Answer, Answer]]:
+    """The laws that the history breaks: in words, what was answered, what should have been."""
+    facts = cases.facts(repeated)
+    whole = trial.answer({}, facts)
+    if not trial.is_of_notes:
+        yield from _differ(trial, "an event that comes twice counts once", whole, trial.answer({}, cases.facts(once)))
+    if trial.oracle:
+        expected = cases.in_order(dict(row) for row in trial.oracle(repeated if trial.is_of_notes else once))
+        yield from _differ(trial, "the answer is the oracle's", whole, expected)
+    for cut in range(1, len(repeated) + 1):
+        found = trial.answer(*cases.until(facts, cut))
+        yield from _differ(trial, f"batch up to lsn {cut} and speed after it are what speed alone is", found, whole)
+    stored = stored_of(trial.view)
+    if isinstance(stored, SequenceView) and stored.given:
+        return  # what rows are given goes by micro-batches
+    together = cases.facts([list(chain(*repeated))])
+    yield from _differ(trial, "how events fall into micro-batches is nothing", trial.answer({}, together), whole)
+    if facts and isinstance(stored, SequenceView) and stored.declaration.resolve:
+        yield from _undivided(trial, stored, facts)
+
+
+def _undivided(trial: Trial, view: SequenceView, facts: cases.Facts) -> Iterator[tuple[str, Answer, Answer]]:
+    """L1 of docs/sequences.md: an instant that nothing crosses divides rows and results."""
+    with cases.connect() as con:
+        for name, rows in facts.items():
+            con.register(f"facts_{name}", rows)
+        con.execute(f"CREATE TABLE every AS {sequences.rows(view, D, {name: f'facts_{name}' for name in facts})}")
+        for (at,) in con.execute("SELECT DISTINCT ts FROM every ORDER BY ts OFFSET 1").fetchall():
+            before = f"SELECT * FROM every WHERE ts < {at:d}"
+            if not _is_quiet(con, view, before, at):
+                continue
+            after = f"SELECT * FROM every WHERE ts >= {at:d}{_in_force(view, at)}"
+            parts = f"{sequences.resolve(view, D, f'({before})')} UNION ALL {sequences.resolve(view, D, f'({after})')}"
+            divided, undivided = _rows(con, parts), _rows(con, sequences.resolve(view, D, "every"))
+            law = f"what comes after a quiet instant (ts {at}) does not depend on what was before it"
+            hint = (
+                "; see docs/sequences.md: no ordinals per key, no session before, no patterns that exclude each other"
+            )
+            yield from _differ(trial, law + hint, undivided, divided)
+
+
+def _is_quiet(con: duckdb.DuckDBPyConnection, view: SequenceView, before: str, at: int) -> bool:
+    """No interval of the rows before the instant, nor of their results, reaches it."""
+    reaches = " ".join(f"WHEN '{row.kind}' THEN {row.reach or 0}" for row in view.rows)
+    crossing = (
+        f"SELECT 1 FROM ({before}) WHERE ts + CASE kind {reaches} END >= {at:d} UNION ALL "
+        f"SELECT 1 FROM ({sequences.resolve(view, D, f'({before})')}) WHERE closes_at >= {at:d}"
+    )
+    return not con.execute(crossing).fetchall()
+
+
+def _in_force(view: SequenceView, at: int) -> str:
+    """SQL for carried rows that hold at the instant: of each key and kind the last before it."""
+    kinds = ", ".join(f"'{row.kind}'" for row in view.rows if row.declaration.carried)
+    if not kinds:
+        return ""
+    last = f"SELECT * FROM every WHERE ts < {at:d} AND kind IN ({kinds})"
+    return (
+        f" UNION ALL SELECT * FROM ({last} QUALIFY 1 = row_number() OVER "
+        "(PARTITION BY key, kind ORDER BY ts DESC, tie DESC))"
+    )
+
+
+def _rows(con: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    return cases.in_order(con.sql(query).to_arrow_table().to_pylist())
+
+
+def _differ(trial: Trial, law: str, found: Answer, expected: Answer) -> Iterator[tuple[str, Answer, Answer]]:
+    same = len(found) == len(expected) and all(
+        _equal(row, other, trial.tolerance) for row, other in zip(found, expected, strict=True)
+    )
+    if not same:
+        yield law, found, expected
+
+
+def _equal(row: Mapping[str, Any], other: Mapping[str, Any], tolerance: float) -> bool:
+    return row.keys() == other.keys() and all(
+        isclose(value, other[name], rel_tol=tolerance)
+        if isinstance(value, float) and isinstance(other[name], float)
+        else value == other[name]
+        for name, value in row.items()
+    )
+
+
+def _told(trial: Trial, batches: Batches, law: str, found: Answer, expected: Answer, seed_: int) -> str:
+    folder = f"tests/views/{trial.view.name}/<name>"
+    rows: Any = [{name: _plain(value) for name, value in row.items()} for row in expected]
+    events = yaml.safe_dump(list(batches), sort_keys=False, width=200)
+    expect = yaml.safe_dump({"now": _plain(trial.now), "rows": rows}, sort_keys=False, width=200)
+    return (
+        f"{trial.view.name}: it should hold that {law}.\nfound:    {found}\nexpected: {expected}\n"
+        f"The smallest history that was found (seed={seed_}), as a case:\n"
+        f"--- {folder}/events.yaml\n{events}--- {folder}/expect.yaml\n{expect}"
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value

@@ -1,0 +1,76 @@
+"""A trained model for people: one line of a list, or all of it.
+
+ledger rows -> dictionaries for tables.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from spark_jobs.ledger.schema import Model, ModelPromotion
+
+Rows = list[dict[str, Any]]
+
+
+def state(model: Model, promotions: Sequence[ModelPromotion]) -> str:
+    """in force, intent (decided, its record not yet in Kafka), promoted (once), refused."""
+    own = [one for one in promotions if one.version == model.version]
+    sent = [one for one in promotions if one.sent_at is not None]
+    if any(one.sent_at is None for one in own):
+        return "intent"
+    if sent and sent[-1].version == model.version:
+        return "in force"
+    return "promoted" if own else "refused"
+
+
+def listed(model: Model, promotions: Sequence[ModelPromotion]) -> dict[str, Any]:
+    judged = model.metrics["candidate"]
+    measures = {name: f"{judged[name]:.3f}" for name in ("precision", "recall", "f1")}
+    return {
+        "model": model.model,
+        "version": model.version,
+        "state": state(model, promotions),
+        "run": model.run_id,
+        "cut": model.cut,
+        "trained_at": model.trained_at,
+        **measures,
+        "reason": model.reason,
+    }
+
+
+def weights(model: Model) -> Rows:
+    of = {"intercept": model.weights["intercept"], **model.weights["of"]}
+    return [{"feature": name, "weight": weight} for name, weight in of.items()]
+
+
+def confusion(judged: dict[str, Any]) -> Rows:
+    """The confusion table: rows what was, columns what the model said."""
+    return [
+        {"": "a yes", "flagged": judged["tp"], "let pass": judged["fn"]},
+        {"": "a no", "flagged": judged["fp"], "let pass": judged["tn"]},
+    ]
+
+
+def compared(model: Model) -> Rows:
+    """The version and the one that was in force, on the same held-out examples."""
+    judged = [{"version": model.version, **model.metrics["candidate"]}, model.metrics["in_force"]]
+    names = ("precision", "recall", "f1")
+    return [{"version": one["version"], **{name: f"{one[name]:.4f}" for name in names}} for one in judged if one]
+
+
+def lines(model: Model, promotions: Sequence[ModelPromotion]) -> list[str]:
+    """The rest in words."""
+    of, drift = model.metrics["examples"], model.metrics["drift"]
+    found = [
+        f"{model.model} version {model.version}: {state(model, promotions)}; {model.reason}",
+        f"trained by run {model.run_id} up to lsn {model.cut}, in {model.seconds:.1f} s",
+        f"trained on {of['training']:,} examples, {of['training_yes']:,} of them a yes; "
+        f"judged on {of['held_out']:,} held out, {of['held_out_yes']:,} of them a yes",
+    ]
+    if drift is not None:
+        version = model.metrics["in_force"]["version"]
+        found.append(
+            f"drift of version {version} since its training: stability index {drift['psi']:.4f}; "
+            f"the two disagree on {drift['disagreement']:.2%}"
+        )
+    decided = [one for one in promotions if one.version == model.version]
+    return found + [f"decision {one.decision}, {one.decided_at:%Y-%m-%d %H:%M:%S}: {one.reason}" for one in decided]
