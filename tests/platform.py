@@ -144,9 +144,9 @@ def free_ports(number: int) -> list[int]:
 
 NEW_SCHEMA = "page_viewed.v2"
 OLDER_LOG = f"""
-from spark_jobs.activation import EVERY, SchemaHistory
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.speed import land
-land.create(SchemaHistory(tuple(one for one in EVERY.with_new(0).entries if one.name != {NEW_SCHEMA!r})))
+land.create(SchemaHistory(tuple(one for one in EVERY_SCHEMA.with_new(0).entries if one.name != {NEW_SCHEMA!r})))
 """
 """The log begins as if NEW_SCHEMA had been written after it."""
 

@@ -44,7 +44,7 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
 
 
 def is_done(one: BuildTask) -> bool:
-    return one.way is BuildMode.SAME and one.base.cut == one.cut
+    return one.mode is BuildMode.SAME and one.base.cut == one.cut
 
 
 def _costliest_first(one: BuildTask) -> tuple[bool, str]:
@@ -91,7 +91,7 @@ def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
         Build(
             run_id=one.run_id,
             view_id=one.view.id,
-            mode=one.way.value,
+            mode=one.mode.value,
             cut=one.cut,
             horizon=source.horizon,
             batch_version=source.batch_version,
@@ -100,22 +100,22 @@ def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
             seconds=seconds,
             finished_at=datetime.now(UTC),
         ),
-        _capped(one, source.batch_version),
+        _hot_keys(one, source.batch_version),
     )
     store.progress(one.run_id, "decode")  # still alive, and still not superseded
-    touched = f", {len(one.days)} days" if one.way is BuildMode.BUCKETS else ""
-    return f"built {one.view.id}: {one.way.value}{touched}, {rows:,} rows, {seconds:.1f} s"
+    touched = f", {len(one.days)} days" if one.mode is BuildMode.BUCKETS else ""
+    return f"built {one.view.id}: {one.mode.value}{touched}, {rows:,} rows, {seconds:.1f} s"
 
 
-def _capped(one: BuildTask, version: int) -> list[HotKey] | None:
-    if one.way is BuildMode.SAME or not isinstance(one.view, SequenceView):
+def _hot_keys(one: BuildTask, version: int) -> list[HotKey] | None:
+    if one.mode is BuildMode.SAME or not isinstance(one.view, SequenceView):
         return None
     return hot_keys(one.view, version, settings().stretch_max_rows)
 
 
 def _built(spark: SparkSession, one: BuildTask) -> tuple[Source, int]:
     view = one.view
-    if one.way is BuildMode.SAME:
+    if one.mode is BuildMode.SAME:
         base = one.base
         source = Source(
             batch_version=base.batch_version, results_version=base.results_version, cut=one.cut, horizon=base.horizon

@@ -19,7 +19,7 @@ def build(spark: SparkSession, view: AggregateView, task: BuildTask) -> int:
     columns = _columns(view)
     spark_writer.create(table, columns)
     rows = spark.sql(_sql(spark, view, task)).select(columns.names)
-    if task.way is BuildMode.BUCKETS:
+    if task.mode is BuildMode.BUCKETS:
         assert task.base.batch_version is not None
         return spark_writer.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
     keys = [name for name in (*view.key_schema.names, spark_writer.BUCKET_DAY) if name in columns.names]
@@ -37,9 +37,9 @@ def _laid_out(view: AggregateView, rows: DataFrame) -> DataFrame:
 
 
 def _sql(spark: SparkSession, view: AggregateView, task: BuildTask) -> str:
-    if task.way is BuildMode.FULL:
+    if task.mode is BuildMode.FULL:
         return _partials(spark, view, Slice(task.cut))
-    if task.way is BuildMode.BUCKETS:
+    if task.mode is BuildMode.BUCKETS:
         return _partials(spark, view, Slice(task.cut, days=task.days))
     new = _partials(spark, view, Slice(task.cut, above=task.base.cut))
     names = ", ".join(f"`{name}`" for name in view.partial_schema.names)

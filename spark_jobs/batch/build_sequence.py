@@ -104,7 +104,7 @@ def _queries(
 ) -> tuple[Queries, list[str]]:
     """The queries, with all relations up to `live` there; and the relations that hold all rows."""
     everything, before = _facts(spark, view, Slice(task.cut)), list[str]()
-    if task.way is BuildMode.FULL:
+    if task.mode is BuildMode.FULL:
         queries = sequence_replay.from_scratch(view, SPARK, relations.name, everything)
     else:
         base = task.base
@@ -119,7 +119,7 @@ def _queries(
         whole = (relations.add(relations.name("deep"), spark.sql(deep), persist=True), everything) if deep else None
         queries = sequence_replay.replayed(view, SPARK, relations.name, recent, built, whole)
     for name, sql in queries.relations:
-        relations.add(name, spark.sql(sql), persist=task.way is not BuildMode.FULL)
+        relations.add(name, spark.sql(sql), persist=task.mode is not BuildMode.FULL)
     return queries, [relations.name("live"), *before]
 
 
@@ -129,7 +129,7 @@ def _resolve(
     """Add `made_rows` and `made_results`: what `resolved` makes of `live`, a partition of keys at a time."""
     schema = pa.schema([(name, pa.struct(list(one))) for name, one in zip(MADE, columns(view), strict=True)])
     live = spark.table(relations.name("live"))
-    if task.way is BuildMode.FULL:
+    if task.mode is BuildMode.FULL:
         size = sum(duckdb_reader.row_count(tables.facts(event_type)) for event_type in view.event_types)
     else:
         size = live.count()
@@ -167,9 +167,9 @@ def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Rec
 
 
 def _facts(spark: SparkSession, view: SequenceView, wanted: Slice) -> str:
-    """SQL of the rows of the wanted facts; what they are given may have come at any time before them."""
+    """SQL of the rows of the wanted facts; their side inputs may have come at any time before them."""
     facts_of = dict(spark_reader.facts_of(spark, view.row_types, wanted))
-    for name, relation in spark_reader.facts_of(spark, view.given, Slice(wanted.upto)).items():
+    for name, relation in spark_reader.facts_of(spark, view.side_inputs, Slice(wanted.upto)).items():
         facts_of[sequences.side_input_key(name)] = relation
     return batch_partials_sql(view, facts_of)
 

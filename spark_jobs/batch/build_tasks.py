@@ -30,7 +30,7 @@ class BuildTask:
 
     view: View
     run_id: str
-    way: BuildMode
+    mode: BuildMode
     cut: int
     cut_at: datetime | None
     base: Source
@@ -49,12 +49,12 @@ def build_task(view: View, run: Run, base: Source, new: New, changed: Mapping[st
     touched = {day for event_type in view.event_types for day in new.get(event_type, ())}
     replaced = {day for event_type in view.event_types for day in changed.get(event_type, ())}
     forced = set(run.days) if view.bucket else set()
-    way = _way(view, run, base, bool(touched), bool(replaced), bool(forced))
-    days = tuple(sorted(touched | replaced | forced)) if way is BuildMode.BUCKETS else ()
-    return BuildTask(view, run.run_id, way, run.cut, run.cut_at, base, days)
+    mode = _mode(view, run, base, bool(touched), bool(replaced), bool(forced))
+    days = tuple(sorted(touched | replaced | forced)) if mode is BuildMode.BUCKETS else ()
+    return BuildTask(view, run.run_id, mode, run.cut, run.cut_at, base, days)
 
 
-def _way(view: View, run: Run, base: Source, is_touched: bool, is_replaced: bool, is_forced: bool) -> BuildMode:
+def _mode(view: View, run: Run, base: Source, is_touched: bool, is_replaced: bool, is_forced: bool) -> BuildMode:
     if run.mode == "full" or base.batch_version is None:
         return BuildMode.FULL
     if view.bucket:

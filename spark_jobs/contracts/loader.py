@@ -103,7 +103,7 @@ def _contract(file_name: str, schema: dict[str, Any]) -> Contract:
         description=str(schema.get("description", "")),
         fields=tuple(f for f in fields if f.name not in ENVELOPE and f.name != DELETED),
         schema=schema,
-        noted=about.get("noted") is True,
+        is_outcome=about.get("noted") is True,
     )
     _check_meaning(contract, fields)
     return contract
@@ -146,9 +146,9 @@ def _check_envelope(event_type: str, fields: tuple[Field, ...], needed: set[str]
 
 
 def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
-    if contract.noted and (contract.topic or contract.key or contract.compacted):
+    if contract.is_outcome and (contract.topic or contract.key or contract.compacted):
         raise ValueError("what the platform notes has no topic, no key, and is not compacted")
-    if not contract.noted and contract.key not in {f.name for f in contract.fields if f.required}:
+    if not contract.is_outcome and contract.key not in {f.name for f in contract.fields if f.required}:
         raise ValueError(f"x-tidemark.key must name a required field, not {contract.key!r}")
     if not contract.owner or not contract.description or not contract.examples:
         raise ValueError("needs x-tidemark.owner, a description and an example")

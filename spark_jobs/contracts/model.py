@@ -44,7 +44,7 @@ class Contract:
     description: str
     fields: tuple[Field, ...]
     schema: dict[str, Any]
-    noted: bool = False  # what the platform itself notes: it has no topic, and nobody may send it
+    is_outcome: bool = False  # what the platform itself says of records: it has no topic, and nobody may send it
 
     @cached_property
     def nested(self) -> bool:
@@ -89,7 +89,9 @@ class Contracts:
 
     @cached_property
     def _by_topic(self) -> dict[str, tuple[str, ...]]:
-        return {t: tuple(c.event_type for c in self if c.topic == t) for t in {c.topic for c in self if not c.noted}}
+        return {
+            t: tuple(c.event_type for c in self if c.topic == t) for t in {c.topic for c in self if not c.is_outcome}
+        }
 
     @property
     def event_types(self) -> tuple[str, ...]:

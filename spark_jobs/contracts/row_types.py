@@ -13,6 +13,9 @@ INSTANTS = range((datetime(YEARS.stop, 1, 1) - datetime(YEARS.start, 1, 1)) // t
 """The same in microseconds since 1970."""
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
+Partition = tuple[str, int]
+"""Of Kafka: (topic, partition)."""
+
 COORDINATES: list[tuple[str, pa.DataType]] = [
     ("lsn", pa.int64()),
     ("topic", pa.string()),

@@ -59,7 +59,7 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes
         name=name,
         version=declared.version,
         declaration=declared,
-        shapes={one: shapes[one] for one in types},
+        event_columns={one: shapes[one] for one in types},
         keys=keys,
         window=window,
         where=_condition(declared.where, fields, f"{file}, where"),
@@ -75,9 +75,9 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes
 
 def _types(declared: Aggregate, shapes: EventTypes) -> tuple[str, ...]:
     if not declared.of:
-        raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `over`")
+        raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `of_view`")
     if declared.of == EVERY:
-        return tuple(sorted(name for name, shape in shapes.items() if not shape.noted))
+        return tuple(sorted(name for name, shape in shapes.items() if not shape.is_outcome))
     return (declared.of,) if isinstance(declared.of, str) else declared.of
 
 
@@ -124,7 +124,7 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) 
             raise ViewError(f"column {column} has different kinds in different rows", "CAST it, or use another name")
     served = declared.results if declared.resolve else columns
     hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
-    types = [one for row in rows for one in (row.declaration.of, row.declaration.given) if one]
+    types = [one for row in rows for one in (row.declaration.of, row.declaration.side_input) if one]
     known = {one: shapes[one] for one in types}
     row = {**columns, declared.key: rows[0].key.kind}
     alert = _condition(declared.alert.where, row, f"{file}, alert") if declared.alert else None
@@ -133,11 +133,11 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) 
 
 def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence) -> BoundRow:
     fields, where = _fields((row.of,), shapes), f"{file}, row {kind}"
-    known = _fields((row.given,), shapes) if row.given else {}
-    given = {name: one for name, one in known.items() if name not in ENVELOPE}
-    if clash := sorted(fields.keys() & given.keys()):
-        raise ViewError(f"row {kind}: both {row.of} and {row.given} have {', '.join(clash)}", "rename one of them")
-    fields |= given
+    known = _fields((row.side_input,), shapes) if row.side_input else {}
+    side_columns = {name: one for name, one in known.items() if name not in ENVELOPE}
+    if clash := sorted(fields.keys() & side_columns.keys()):
+        raise ViewError(f"row {kind}: both {row.of} and {row.side_input} have {', '.join(clash)}", "rename one of them")
+    fields |= side_columns
     for column in row.columns:
         _check_name(column)
         if column in {"key", "ts", "kind", "tie", "opened_at", "closes_at"}:
@@ -155,7 +155,7 @@ def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence)
     columns = {column: parse(text, fields, f"{where}, column {column}") for column, text in row.columns.items()}
     condition = _condition(row.where, fields, f"{where}, where")
     reach = _microseconds(row.reach, f"row {kind} has the reach") if row.reach is not None else None
-    return BoundRow(kind, row, shapes[row.of], given, key, ts, condition, columns, reach)
+    return BoundRow(kind, row, shapes[row.of], side_columns, key, ts, condition, columns, reach)
 
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}

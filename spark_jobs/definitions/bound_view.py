@@ -57,7 +57,7 @@ class Identity:
 @dataclass(frozen=True, eq=False)
 class AggregateView(Identity):
     declaration: Aggregate
-    shapes: EventTypes  # of its event types only
+    event_columns: EventTypes  # of its event types only
     keys: Mapping[str, Expression]  # as stored: with the pane of a window
     window: BoundWindow | None
     where: Expression | None
@@ -93,7 +93,7 @@ class AggregateView(Identity):
 
     @property
     def event_types(self) -> tuple[str, ...]:
-        return tuple(self.shapes)
+        return tuple(self.event_columns)
 
     @cached_property
     def distinct_keys(self) -> dict[str, BoundMeasure]:
@@ -111,7 +111,7 @@ class AggregateView(Identity):
 
     @property
     def is_changelog(self) -> bool:
-        return all(shape.compacted for shape in self.shapes.values())
+        return all(shape.compacted for shape in self.event_columns.values())
 
     @cached_property
     def expressions(self) -> list[Expression]:
@@ -126,7 +126,7 @@ class AggregateView(Identity):
 
     @cached_property
     def field_kinds(self) -> dict[str, Kind]:
-        return {name: kind for shape in self.shapes.values() for name, kind in shape.fields.items()}
+        return {name: kind for shape in self.event_columns.values() for name, kind in shape.fields.items()}
 
     @cached_property
     def key_schema(self) -> pa.Schema:
@@ -154,8 +154,8 @@ class BoundRow:
 
     kind: str
     declaration: Row
-    shape: EventColumns
-    given: Mapping[str, Kind]  # the columns of the fact that is given
+    event: EventColumns
+    side_columns: Mapping[str, Kind]  # the columns of the side input
     key: Expression
     ts: Expression
     where: Expression | None
@@ -166,7 +166,7 @@ class BoundRow:
 @dataclass(frozen=True, eq=False)
 class SequenceView(Identity):
     declaration: Sequence
-    shapes: EventTypes  # of its event types only
+    event_columns: EventTypes  # of its event types only
     rows: tuple[BoundRow, ...]
     hide: Expression | None
     alert_where: Expression | None
@@ -193,7 +193,7 @@ class SequenceView(Identity):
 
     @cached_property
     def event_types(self) -> tuple[str, ...]:
-        return (*self.row_types, *(name for name in self.given if name not in self.row_types))
+        return (*self.row_types, *(name for name in self.side_inputs if name not in self.row_types))
 
     @cached_property
     def row_types(self) -> tuple[str, ...]:
@@ -201,9 +201,9 @@ class SequenceView(Identity):
         return tuple(dict.fromkeys(row.declaration.of for row in self.rows))
 
     @cached_property
-    def given(self) -> tuple[str, ...]:
-        """The event types of which rows are given the newest fact."""
-        return tuple(dict.fromkeys(row.declaration.given for row in self.rows if row.declaration.given))
+    def side_inputs(self) -> tuple[str, ...]:
+        """The event types that rows take as side inputs: of each the newest fact that landed before the row."""
+        return tuple(dict.fromkeys(row.declaration.side_input for row in self.rows if row.declaration.side_input))
 
     @cached_property
     def columns(self) -> dict[str, Kind]:

@@ -23,7 +23,7 @@ ENVELOPE: Mapping[str, Kind] = {
 class EventColumns:
     """What views need to know of an event type: its fields' kinds, the required ones, whether it is a changelog.
 
-    noted: what the platform notes of records, and nobody sends; no part of `of="*"`.
+    is_outcome: what the platform says of records, and nobody sends; no part of `of="*"`.
     has_envelope: false for the rows of a view, over which another view is made.
     """
 
@@ -31,7 +31,7 @@ class EventColumns:
     compacted: bool = False
     required: frozenset[str] = frozenset()
     has_envelope: bool = True
-    noted: bool = False
+    is_outcome: bool = False
 
     def never_null(self, expression: Expression) -> bool:
         """Surely a value in every fact: a required field as it is, or the time of the event."""

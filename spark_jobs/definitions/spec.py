@@ -70,7 +70,7 @@ class Aggregate:
 
     of: event type, or several (a field that a type does not have is NULL there; `event_type` tells them apart); "*" for
     every type, of which `event_id`, `event_type`, `occurred_at`, `deleted` and `topic` are there.
-    over: in the place of `of`, a view, whose rows are counted when the question is asked; nothing is stored. Its
+    of_view: in the place of `of`, a view, whose rows are counted when the question is asked; nothing is stored. Its
     columns are there for expressions, and `asked_at`, the moment of the question.
     by: key column -> expression. measures: column -> Measure. where: which facts count.
     each: column -> expression of kind ARRAY<STRING>; a fact counts once per element, as that column.
@@ -82,7 +82,7 @@ class Aggregate:
     """
 
     of: str | tuple[str, ...] = ()
-    over: str | None = None
+    of_view: str | None = None
     by: Mapping[str, str]
     measures: Mapping[str, Measure]
     where: str | None = None
@@ -102,8 +102,8 @@ class Row:
     """How one kind of row of a Sequence is made from an event type.
 
     key: BIGINT or STRING expression; ts: TIMESTAMP expression; columns: column -> expression.
-    given: an event type of which the newest fact in an earlier micro-batch is at hand: its fields are columns of the
-    expressions, NULL where there was none yet. For what holds for all rows at once, such as a model's weights; it goes
+    side_input: an event type whose newest fact of an earlier micro-batch is at hand: its fields are columns of the
+    expressions, NULL where there was none yet. For what holds for all rows at once, such as a model's weights. It goes
     by the place in the log, not by time, so that a row that was scored keeps its score.
     reach: how long after `ts` the row may still affect a result, such as "30 minutes"; None (unbounded) only where a
     result of `resolve` covers the row until it is consumed, with `{forever}` as its end.
@@ -116,7 +116,7 @@ class Row:
     reach: str | None
     carried: bool = False
     where: str | None = None
-    given: str | None = None
+    side_input: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -40,7 +40,7 @@ def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -
 
 def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) -> str:
     """A field that this event type lacks is NULL."""
-    there = {*ENVELOPE, *view.shapes[event_type].fields}
+    there = {*ENVELOPE, *view.event_columns[event_type].fields}
     kinds = view.field_kinds
     return ", ".join(
         quote(name, d) if name in there else f"CAST(NULL AS {type_of(kinds[name], d)}) AS {quote(name, d)}"

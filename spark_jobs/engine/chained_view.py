@@ -1,4 +1,4 @@
-"""A view over a view: an Aggregate of another view's answer, made when the question is asked and stored by nobody.
+"""A chained view: an Aggregate of another view's answer, made when the question is asked and stored by nobody.
 
 declaration with `over` + the view that it names --bind--> OverView --answered--> SQL over the other's answer
 """
@@ -80,14 +80,14 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
     """Parse the expressions against the columns that `base` serves. Raises: ViewError, ExpressionError."""
     for what in ("of", "each", "lookups", "window"):
         if getattr(declared, what):
-            raise ViewError(f"a view over a view has `{what}`", f"leave it out, or put it into {base.name}")
+            raise ViewError(f"a chained view has `{what}`", f"leave it out, or put it into {base.name}")
     if declared.version != 1:
-        raise ViewError("a view over a view has a version", "change it in place: nothing of it is stored")
+        raise ViewError("a chained view has a version", "change it in place: nothing of it is stored")
     columns = answer_kinds(base)
     if ASKED_AT in columns:
         raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
     shape = EventColumns({**columns, ASKED_AT: "TIMESTAMP"}, has_envelope=False)
-    aggregate = bind_aggregate(name, file, replace(declared, of=base.name, over=None), {base.name: shape})
+    aggregate = bind_aggregate(name, file, replace(declared, of=base.name, of_view=None), {base.name: shape})
     view = ChainedView(
         name=name, version=declared.version, base=base, aggregate=replace(aggregate, declaration=declared)
     )
@@ -111,7 +111,7 @@ def _check_measures(view: ChainedView) -> None:
         if measure.measure.order or any(part.kind == "SKETCH" for part in measure.state):
             kind = type(measure.measure).__name__
             raise ViewError(
-                f"measure {measure.name}: {kind} over a view", "rows of an answer have no order: use others"
+                f"measure {measure.name}: {kind} in a chained view", "rows of an answer have no order: use others"
             )
     for expression in view.aggregate.expressions:
         if any(failing(expression, dialect) for dialect in Dialect):
@@ -143,11 +143,11 @@ def _asked(dialect: Dialect, answer: str, now: datetime | None) -> str:
 
 
 def ordered(declared: Mapping[str, Aggregate]) -> list[str]:
-    """Views over views by name, each after the one that it is over. Raises ViewError where one is over itself."""
+    """Chained views by name, each after the one that it is made of. Raises ViewError where one is made of itself."""
     found: list[str] = []
     while rest := {name: one for name, one in declared.items() if name not in found}:
-        ready = [name for name, one in rest.items() if one.over not in rest]
+        ready = [name for name, one in rest.items() if one.of_view not in rest]
         if not ready:
-            raise ViewError(f"{', '.join(rest)} are over each other", "let one of them be over a view of events")
+            raise ViewError(f"{', '.join(rest)} are made of each other", "let one of them be made of events")
         found += ready
     return found

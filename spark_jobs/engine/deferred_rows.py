@@ -1,4 +1,4 @@
-"""Which new rows of a sequence view wait for the next build: those before the horizon, and those of capped keys.
+"""Which new rows of a sequence view wait for the next build: those before the horizon, and those of hot keys.
 
 horizon, digests of keys -> a predicate on the speed layer's rows. Why rows wait is in docs/sequences.md, "Limits".
 """
@@ -8,7 +8,7 @@ from datetime import datetime
 
 from spark_jobs.expressions.dialect import Dialect, since_epoch, type_of
 
-LATE, HOT_KEY = "late", "capped"
+LATE, HOT_KEY = "late", "hot_key"
 
 
 def digest(d: Dialect) -> str:
@@ -16,16 +16,16 @@ def digest(d: Dialect) -> str:
     return f"md5(CAST(key AS {type_of('STRING', d)}))"
 
 
-def deferred(d: Dialect, horizon: datetime | None, capped: Sequence[str]) -> dict[str, str]:
+def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> dict[str, str]:
     """Why a row may wait -> SQL: whether it does; nothing where none can. Raises ValueError for what is no digest."""
     found = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
-    if capped:
-        named = ", ".join(f"'{bytes.fromhex(one).hex()}'" for one in capped)
+    if hot_keys:
+        named = ", ".join(f"'{bytes.fromhex(one).hex()}'" for one in hot_keys)
         found[HOT_KEY] = f"{digest(d)} IN ({named})"
     return found
 
 
-def counted_now(rows: str, d: Dialect, horizon: datetime | None, capped: Sequence[str]) -> str:
+def counted_now(rows: str, d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> str:
     """SELECT of those of the SELECT `rows` that count at once."""
-    tests = deferred(d, horizon, capped).values()
+    tests = deferred(d, horizon, hot_keys).values()
     return f"SELECT * FROM ({rows}) WHERE {' AND '.join(f'NOT ({test})' for test in tests)}" if tests else rows

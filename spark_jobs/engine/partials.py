@@ -40,7 +40,7 @@ class Pass:
 def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
     """Partials of `facts` (event type -> rows with the contract's fact_schema; rows may be of several lsns).
 
-    Of what rows are given: `sequences.given_key` of the type -> all facts with a lower lsn, and others at will.
+    A side input is under `sequences.side_input_key` of its type: all its facts with a lower lsn, and others at will.
     """
     found, rejects = Pass(), [REJECTS.empty_table()]
     present = frozenset(name for name, rows in facts.items() if rows.num_rows)
@@ -105,7 +105,7 @@ def _queries(view: View, present: frozenset[str]) -> Queries | None:
     if isinstance(view, AggregateView):
         facts = aggregates.source(view, d, facts_of)
         return Queries(aggregates.partials(view, d, facts, ["lsn"]), aggregates.rejects(view, d, facts))
-    facts_of |= {sequences.side_input_key(name): _relation(sequences.side_input_key(name)) for name in view.given}
+    facts_of |= {sequences.side_input_key(name): _relation(sequences.side_input_key(name)) for name in view.side_inputs}
     return Queries(sequences.rows(view, d, facts_of), sequences.rejects(view, d, facts_of))
 
 

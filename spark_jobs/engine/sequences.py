@@ -48,26 +48,28 @@ def _row(view: SequenceView, row: BoundRow, d: Dialect, facts: str) -> str:
 
 
 def side_input_key(event_type: str) -> str:
-    """The name of all facts of a type that rows are given, beside the name of those that are to become rows."""
-    return f"given_{event_type}"
+    """The name of all facts of a side input, beside the name of those that are to become rows."""
+    return f"side_input_{event_type}"
 
 
 def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
-    """The relation of the row's facts, each with what it is given: the newest fact that landed before it."""
-    facts, given = facts_of[row.declaration.of], row.declaration.given
-    if given is None:
+    """The relation of the row's facts, each with its side input: the newest fact that landed before it."""
+    facts, side_input = facts_of[row.declaration.of], row.declaration.side_input
+    if side_input is None:
         return facts
-    known = facts_of.get(side_input_key(given), facts_of.get(given))
+    known = facts_of.get(side_input_key(side_input), facts_of.get(side_input))
     if known is None:
-        nothing = ", ".join(f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.given.items())
+        nothing = ", ".join(
+            f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.side_columns.items()
+        )
         return f"(SELECT *, {nothing} FROM {facts})"
     after = (
         f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(('lsn', 'topic', 'partition', 'offset'), d)})"
     )
-    spans = f"SELECT lsn AS given_at, {after} AS given_until, {listed(row.given, d)} FROM {known}"
-    columns = ", ".join(f"g.{quote(name, d)}" for name in row.given)
+    spans = f"SELECT lsn AS since_lsn, {after} AS until_lsn, {listed(row.side_columns, d)} FROM {known}"
+    columns = ", ".join(f"g.{quote(name, d)}" for name in row.side_columns)
     return (
-        f"(SELECT f.*, {columns} FROM {facts} f LEFT JOIN ({spans}) g ON f.lsn > g.given_at AND f.lsn <= g.given_until)"
+        f"(SELECT f.*, {columns} FROM {facts} f LEFT JOIN ({spans}) g ON f.lsn > g.since_lsn AND f.lsn <= g.until_lsn)"
     )
 
 
@@ -80,7 +82,7 @@ def failed_at(row: BoundRow, dialect: Dialect) -> str | None:
     found = [("key", failing(row.key, d)), ("ts", failing(row.ts, d))]
     found += [(f"column {name}", failing(column, d)) for name, column in row.columns.items()]
     needed = [("key", row.key), ("ts", row.ts)]
-    found += [(name, f"{rendered(e, d)} IS NULL") for name, e in needed if not row.shape.never_null(e)]
+    found += [(name, f"{rendered(e, d)} IS NULL") for name, e in needed if not row.event.never_null(e)]
     cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in found if test]
     return f"CASE {' '.join(cases)} END" if cases else None
 

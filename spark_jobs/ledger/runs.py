@@ -116,24 +116,24 @@ class Runs(Sessions):
             done = ("decode", "build", "audit", "publish")
             return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
 
-    def record_build(self, build: Build, capped: Iterable[HotKey] | None = None) -> None:
+    def record_build(self, build: Build, hot_keys: Iterable[HotKey] | None = None) -> None:
         """A view of the run is written; a retry replaces the row.
 
-        capped: the keys of the version that the run has made; None where it goes on with an older one.
+        hot_keys: the keys of the version that the run has made; None where it goes on with an older one.
         """
         with self.write() as session:
             session.merge(build)
-            if capped is not None:
-                session.execute(delete(HotKey).where(*_capped_in(build.view_id, build.batch_version)))
-                session.add_all(capped)
+            if hot_keys is not None:
+                session.execute(delete(HotKey).where(*_hot_keys_in(build.view_id, build.batch_version)))
+                session.add_all(hot_keys)
 
     def builds(self, run_id: str) -> dict[str, Build]:
         with self.read() as session:
             return {row.view_id: row for row in session.scalars(select(Build).where(Build.run_id == run_id))}
 
-    def capped_keys(self, view_id: str, batch_version: int) -> list[HotKey]:
+    def hot_keys(self, view_id: str, batch_version: int) -> list[HotKey]:
         """The keys of a version that wait for builds, those with the most rows first."""
-        of = select(HotKey).where(*_capped_in(view_id, batch_version))
+        of = select(HotKey).where(*_hot_keys_in(view_id, batch_version))
         with self.read() as session:
             return list(session.scalars(of.order_by(HotKey.row_count.desc(), HotKey.key)))
 
@@ -152,7 +152,7 @@ class Runs(Sessions):
             return session.get(Audit, run_id)
 
 
-def _capped_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:
+def _hot_keys_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:
     return HotKey.view_id == view_id, HotKey.batch_version == batch_version
 
 

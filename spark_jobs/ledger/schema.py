@@ -96,7 +96,7 @@ class Build(Base):
 class HotKey(Base):
     """A key that a build of a sequence view has too many rows of. `digest`: as of `waiting.digest`."""
 
-    __tablename__ = "capped_keys"
+    __tablename__ = "hot_keys"
     view_id: Mapped[str] = mapped_column(primary_key=True)
     batch_version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     digest: Mapped[str] = mapped_column(primary_key=True)

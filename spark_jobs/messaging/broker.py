@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from spark_jobs.contracts.row_types import Partition
 from spark_jobs.settings import settings
-from spark_jobs.speed.continuity import Partition
 
 
 class Broker:

@@ -42,7 +42,7 @@ def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:
     view = views.by_id.get(view_id)
     if view is not None:
         others = [one.id for one in views if isinstance(one, AggregateView) and view.name in _looked_up(one)]
-        others += [one.name for one in views.over if one.base.name == view.name]
+        others += [one.name for one in views.chained if one.base.name == view.name]
         if others and views.by_name[view.name] is view:
             yield f"{', '.join(sorted(others))} read{'s' if len(others) == 1 else ''} it"
         yield f"its file is there: remove {view_id}.py, then `./tidemark restart speed`"

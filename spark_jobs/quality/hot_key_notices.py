@@ -37,7 +37,7 @@ def long_stretches(views: Views, builds: Mapping[str, Build], horizon: timedelta
 def hot_keys(store: Store, run_id: str) -> Iterator[str]:
     """A sentence for each view of which a run's build has keys that wait for builds from now on."""
     for view_id, built in store.builds(run_id).items():
-        if found := store.capped_keys(view_id, built.batch_version):
+        if found := store.hot_keys(view_id, built.batch_version):
             named = ", ".join(one.key for one in found[:NAMED])
             yield (
                 f"{view_id}: {len(found):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "

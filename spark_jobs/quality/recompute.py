@@ -69,7 +69,7 @@ def _split(con: duckdb.DuckDBPyConnection, known: Contracts) -> None:
         f"SELECT {columns} FROM {all_of(contract)} WHERE identity IN (SELECT identity FROM {all_of(contract)} "
         f"GROUP BY identity HAVING count(*) > 1) "
         f"QUALIFY row_number() OVER (PARTITION BY identity ORDER BY {_ORDER}) > 1"
-        for contract in known if not contract.noted
+        for contract in known if not contract.is_outcome
     ))  # fmt: skip
     con.execute("CREATE OR REPLACE TEMP TABLE duplicates AS FROM losers")
     for contract in known:
@@ -81,7 +81,7 @@ def _split(con: duckdb.DuckDBPyConnection, known: Contracts) -> None:
 def settled(con: duckdb.DuckDBPyConnection, contract: Contract, losers: str) -> str:
     """SELECT of what counts of a type: all but `losers`, a table of duplicates, whose notes stand in for others."""
     kept = f'SELECT * FROM {all_of(contract)} ANTI JOIN {losers} USING (lsn, topic, partition, "offset")'
-    if not contract.noted:
+    if not contract.is_outcome:
         return kept
     con.register(f"noted_{losers}", record_outcomes.of_duplicates(con.sql(f"FROM {losers}").to_arrow_table()))
     return f"{kept} UNION ALL BY NAME FROM noted_{losers}"

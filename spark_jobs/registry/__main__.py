@@ -18,7 +18,7 @@ def main() -> int:
     except (RegistryError, ModelFileError, ContractError) as error:
         print(error, file=sys.stderr)
         return 1
-    for view in (*views, *views.over):
+    for view in (*views, *views.chained):
         print(f"{view.id} ({view.owner}; {', '.join(view.event_types)}): {view.description}")
     for model in models.values():
         print(f"{model.name} ({model.declaration.owner}; of {model.view.id}): {model.declaration.description}")

@@ -46,8 +46,12 @@ def check_alert(view: SequenceView, shapes: EventTypes) -> None:
 
 def check_bound(view: View) -> None:
     """Bind every query of the view in DuckDB over empty tables. Raises ViewError."""
-    if isinstance(view, SequenceView) and (noted := [name for name in view.given if view.shapes[name].noted]):
-        raise ViewError(f"rows are given {', '.join(noted)}", "what is given is sent to a topic; notes are not")
+    if isinstance(view, SequenceView) and (
+        noted := [name for name in view.side_inputs if view.event_columns[name].is_outcome]
+    ):
+        raise ViewError(
+            f"rows have the side input {', '.join(noted)}", "a side input comes through a topic; record outcomes do not"
+        )
     connection = _connection()
     for event_type in view.event_types:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")
@@ -69,7 +73,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def _fact_columns(view: View, event_type: str) -> str:
     coordinates = 'lsn BIGINT, "partition" INTEGER, "offset" BIGINT'
-    kinds: dict[str, Kind] = {**ENVELOPE, **view.shapes[event_type].fields}
+    kinds: dict[str, Kind] = {**ENVELOPE, **view.event_columns[event_type].fields}
     return ", ".join([coordinates, *(f'"{name}" {type_of(kind, D)}' for name, kind in kinds.items())])
 
 
@@ -137,7 +141,7 @@ def _check_results(connection: duckdb.DuckDBPyConnection, view: SequenceView) ->
 
 
 def check_chained(view: ChainedView) -> None:
-    """Bind the query of a view over a view in DuckDB. Raises ViewError."""
+    """Bind the query of a chained view in DuckDB. Raises ViewError."""
     columns = ", ".join(
         f'CAST(NULL AS {type_of(kind, D)}) AS "{name}"' for name, kind in answer_kinds(view.base).items()
     )

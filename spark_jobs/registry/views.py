@@ -37,10 +37,10 @@ class RegistryError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """The loaded views, in the order of their ids: `all` that are stored, and those `over` others, which are not."""
+    """The loaded views, in the order of their ids: `all` that are stored, and the `chained` ones, which are not."""
 
     all: tuple[View, ...]
-    over: tuple[ChainedView, ...] = ()
+    chained: tuple[ChainedView, ...] = ()
 
     def __iter__(self) -> Iterator[View]:
         return iter(self.all)
@@ -64,7 +64,7 @@ class Views:
     @cached_property
     def served(self) -> Mapping[str, Served]:
         """The newest version of each view that can be asked, by name."""
-        both: list[Served] = [*self.all, *self.over]
+        both: list[Served] = [*self.all, *self.chained]
         return {view.name: view for view in sorted(both, key=lambda one: (one.version, one.name))}
 
     def __getitem__(self, view_id: str) -> View:
@@ -78,7 +78,7 @@ def event_types_of(known: Contracts) -> EventTypes:
             fields={f.name: kind_of(f.arrow) for f in one.fields},
             compacted=one.compacted,
             required=frozenset(f.name for f in one.fields if f.required),
-            noted=one.noted,
+            is_outcome=one.is_outcome,
         )
         for one in known
     }
@@ -98,34 +98,36 @@ def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> 
     for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
         with _blamed(file):
             declared[file] = _declared(file)
-    stored = {file: one for file, one in declared.items() if isinstance(one, Sequence) or one.over is None}
+    stored = {file: one for file, one in declared.items() if isinstance(one, Sequence) or one.of_view is None}
     loaded = Views(tuple(_load(file, one, shapes) for file, one in stored.items()))
     for view, file in zip(loaded, stored, strict=True):
         with _blamed(file):
             check_lookups(view, loaded.by_name)
-    return _with_over(
-        folder, loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.over}
+    return _with_chained(
+        folder, loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.of_view}
     )
 
 
-def _with_over(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
-    """The views, with those over others: each after the one that it is over."""
+def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
+    """The views, with those over others: each after the one that it is made of."""
     files = {_name(file, one): file for file, one in declared.items()}
     with _blamed(next(iter(declared), folder)):
         order = chained_view.ordered({name: declared[file] for name, file in files.items()})
     for name in order:
         file, one = files[name], declared[files[name]]
         with _blamed(file):
-            base = loaded.served.get(str(one.over))
+            base = loaded.served.get(str(one.of_view))
             if base is None:
-                raise ViewError(f"there is no view {one.over} to be over", f"known are {', '.join(loaded.served)}")
+                raise ViewError(
+                    f"there is no view {one.of_view}", f"known are {', '.join(loaded.served)}"
+                )
             view = chained_view.bind_chained(name, _where(file), one, base)
             _check_file(file, view)
             check_chained(view)
             for version in loaded:
                 if version.name == base.name:
                     chained_view.check_base(view, version)
-            loaded = Views(loaded.all, (*loaded.over, view))
+            loaded = Views(loaded.all, (*loaded.chained, view))
     return loaded
 
 

@@ -52,7 +52,9 @@ def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> An
     covered: the lsns past the cut that the speed layer has computed. fresh_to: when the newest of them was committed.
     """
     head = max(coverage, default=0)
-    rows = [_listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head) for view in (*views, *views.over)]
+    rows = [
+        _listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head) for view in (*views, *views.chained)
+    ]
     return Answer(tuple(_KINDS), tuple(_KINDS.values()), rows)
 
 

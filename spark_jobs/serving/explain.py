@@ -47,7 +47,7 @@ class Below:
 class Explanation:
     """`batch`: the stored row (a sequence: results and rows); `speed`: partials past the cut, each with its lsn.
 
-    below: of a view over a view, the rows of that one that count; nothing is stored then, and no records are listed.
+    below: of a chained view, the rows of that one that count; nothing is stored then, and no records are listed.
     """
 
     view: str

@@ -60,17 +60,17 @@ def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -
     elif lsns:
         facts_of = dict(_decoded(merged, view, lsns))
         found += _matching(merged, view, facts_of, where, "speed")
-    return sorted({*found, *_given(view, found, source.cut)})
+    return sorted({*found, *_side_inputs(view, found, source.cut)})
 
 
-def _given(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
-    """The records of what the rows of these records were given: the newest before each, such as its model."""
-    if not isinstance(view, SequenceView) or not view.given or not found:
+def _side_inputs(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
+    """The records of these rows' side inputs: the newest before each, such as its model."""
+    if not isinstance(view, SequenceView) or not view.side_inputs or not found:
         return
     known = SideInputs([view], cut, log_reader.read_schema_history()).before(max(one.lsn for one in found))
     for facts in known.values():
         rows = facts.select(["lsn", "topic", "partition", "offset"]).to_pylist()
-        places = sorted(Origin(**row, layer="given") for row in rows)
+        places = sorted(Origin(**row, layer="side input") for row in rows)
         for one in found:
             yield from [place for place in places if place.lsn < one.lsn][-1:]
 

@@ -22,7 +22,7 @@ def serving_sql(
 ) -> str:
     """The SELECT of `serving.<view>`, or of a pin where `head` is its last lsn.
 
-    `sources`: view id -> Source, of this view and of those that it is over or looks up. `now`: the moment of the
+    `sources`: view id -> Source, of this view and of those that it is made of or looks up. `now`: the moment of the
     question, for trailing windows and `asked_at`; None where the reader's clock says it.
     """
     if isinstance(view, ChainedView):

@@ -19,7 +19,7 @@ def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, in
 
 def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
     """The views of `sources`, and those over them; each with every view that it looks up."""
-    every: list[Served] = [*(view for view in views if view.id in sources), *views.over]
+    every: list[Served] = [*(view for view in views if view.id in sources), *views.chained]
     return [view for view in every if _is_servable(view, {one.name for one in views if one.id in sources})]
 
 

@@ -107,7 +107,7 @@ class Alerts:
         assert alert is not None
         contract = project_contracts().of(alert.of)
         if view.column not in self._told:
-            self._told[view.column] = last_told(contract.topic) - 1
+            self._told[view.column] = last_alerted_lsn(contract.topic) - 1
         rows = rows_of(view, min(self._told[view.column], first - 1), upto)
         if rows.num_rows:
             yield from ((contract, event) for event in events(view, alert, rows))
@@ -155,7 +155,7 @@ def encoded(event: Mapping[str, Any]) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def last_told(topic: str) -> int:
+def last_alerted_lsn(topic: str) -> int:
     """The highest lsn that the topic's last records tell of; 0 where there is none, or only what others sent."""
     consumer = KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)
     try:

@@ -82,12 +82,12 @@ class SpeedLayer:
         threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
         self.end = land.log_end()
         self.history = in_force.with_new(self.end.lsn + 1)
-        given = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
-        self.direct = InProcessWriter(given)
+        side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
+        self.direct = InProcessWriter(side_inputs)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
         catch_up.restore_window(self.window)
-        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, given, self._caught_up)
+        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, side_inputs, self._caught_up)
         self.alerts.notify(self.end.lsn, self.end.lsn)
         self._land_schemas()
 
@@ -203,7 +203,7 @@ class SpeedLayer:
         land.commit(taken.landed, lsn, control(taken.records))
         clock.lap("land")
         outcome = write_new(
-            taken, {lsn: taken.records}, self._active(), self.window, self.direct.given, clock.started_at
+            taken, {lsn: taken.records}, self._active(), self.window, self.direct.side_inputs, clock.started_at
         )
         clock.lap("partials")
         return taken.records, outcome

@@ -69,7 +69,7 @@ def catch_up(
     views: Sequence[View],
     floors: Mapping[str, int],
     window: IdWindow,
-    given: SideInputs,
+    side_inputs: SideInputs,
     progress: Callable[[Gap, Outcome], None],
 ) -> None:
     """Compute all that is missing. `floors` by view column; a view without a floor is needed from the first lsn on."""
@@ -80,11 +80,13 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        taken = take(LogRecords(spark, (gap.bounds,)), given.history)
+        taken = take(LogRecords(spark, (gap.bounds,)), side_inputs.history)
         if gap.is_new:
-            outcome = write_new(taken, gap.counts, missing, window, given, started_at)
+            outcome = write_new(taken, gap.counts, missing, window, side_inputs, started_at)
         else:
-            outcome = write_missing(taken, list(gap.counts), missing, partials_table.duplicates(first, last), given)
+            outcome = write_missing(
+                taken, list(gap.counts), missing, partials_table.duplicates(first, last), side_inputs
+            )
         progress(gap, outcome)
 
 

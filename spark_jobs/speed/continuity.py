@@ -7,8 +7,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-Partition = tuple[str, int]
-"""(topic, partition)"""
+from spark_jobs.contracts.row_types import Partition
 
 
 class Stop(Exception):

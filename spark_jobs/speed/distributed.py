@@ -35,7 +35,7 @@ FAILURE_ROW = "__failed__"
 FILE_ROW = "__file__"
 """A file that a task has written."""
 RECORDS_ROW = "__records__"
-"""How many records a task was given."""
+"""How many records a task was side_inputs."""
 REPORT = pa.schema([*FIXED, ("file", WRITTEN), ("size", pa.int64())])
 """What the driver is told: the control rows of rejected records, and these three kinds."""
 
@@ -81,16 +81,16 @@ def take(records: Records, history: SchemaHistory, landed_on: date | None = None
 
 
 def derive(
-    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table, given: Facts
+    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table, side_inputs: Facts
 ) -> Derived:
     """Write the partials of all facts but `duplicates` (columns of tables.COORDINATES, lsn may be absent).
 
-    `given`: see given.py.
+    `side_inputs`: as of storage.side_inputs.
     """
     if not facts:
         return Derived([])
     addresses = [one.address for one in facts]
-    task = _deriving(addresses, list(views), duplicates, given, tables.path(tables.SPEED_PARTIALS))
+    task = _deriving(addresses, list(views), duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
     report = _run(spark.range(0, len(addresses), 1, len(addresses)), task)
     failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
     return Derived(_files(report), _rejects(report), {one["view"]: one["reason"] for one in failures})
@@ -117,13 +117,13 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
     return run
 
 
-def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, given: Facts, root: str) -> Task:
+def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, side_inputs: Facts, root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         schema = partials_schema(views)
         with FileWriter(root, (SPAN, OPEN)) as partials:
             for number in (number for batch in batches for number in batch["id"].to_pylist()):
                 for facts in staged_facts.portions(addresses[number]):
-                    passed = views_over(facts, views, duplicates, given)
+                    passed = views_over(facts, views, duplicates, side_inputs)
                     for rows in partial_rows(passed, schema):
                         partials.add(rows)
                     yield from _reported(found_rows(row_types.REJECT_ROW, passed.rejects))

@@ -19,9 +19,9 @@ from spark_jobs.speed import partials_table
 from spark_jobs.speed.land import batch_row, schema_rows, stamped
 from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
 from spark_jobs.speed.pass_rows import (
+    duplicates_verdict,
     found_rows,
     ids_of,
-    judge,
     partial_rows,
     partials_schema,
     verdict_rows,
@@ -34,8 +34,8 @@ from spark_jobs.storage.side_inputs import SideInputs
 class InProcessWriter:
     """The two hot tables, opened once."""
 
-    def __init__(self, given: SideInputs) -> None:
-        self.given = given
+    def __init__(self, side_inputs: SideInputs) -> None:
+        self.side_inputs = side_inputs
         self._log = DeltaTable(tables.path(tables.MASTER_LOG))
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
@@ -49,9 +49,9 @@ class InProcessWriter:
         self, records: pa.Table, lsn: int, views: Sequence[View], window: IdWindow, started_at: dt.datetime
     ) -> Outcome:
         """As `partials_step.write_new`, for one lsn."""
-        decoded = decode_logged(records, self.given.history)
-        verdict = judge(ids_of(decoded.facts), window)
-        passed = views_over(decoded.facts, views, verdict.duplicates, self.given.before(lsn))
+        decoded = decode_logged(records, self.side_inputs.history)
+        verdict = duplicates_verdict(ids_of(decoded.facts), window)
+        passed = views_over(decoded.facts, views, verdict.duplicates, self.side_inputs.before(lsn))
         rejects = [found_rows(row_types.REJECT_ROW, found) for found in (decoded.rejects, passed.rejects)]
         outcome = outcome_of(verdict, rejects, passed.failed)
         counts, schema = {lsn: records.num_rows}, partials_schema(views)
@@ -60,7 +60,7 @@ class InProcessWriter:
         rows = _in_schema([schema.empty_table(), *partial_rows(passed, schema), *found], schema)
         _append(self._partials, partials_table.placed(rows), lsn)
         remember(outcome, counts, window)
-        self.given.add(lsn, decoded.facts)
+        self.side_inputs.add(lsn, decoded.facts)
         return outcome
 
 

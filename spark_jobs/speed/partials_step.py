@@ -16,7 +16,7 @@ from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.speed import partials_table, staged_facts
 from spark_jobs.speed.distributed import Derived, Taken, derive
-from spark_jobs.speed.pass_rows import Verdict, judge, per_lsn, verdict_rows
+from spark_jobs.speed.pass_rows import Verdict, duplicates_verdict, per_lsn, verdict_rows
 from spark_jobs.storage import data_files
 from spark_jobs.storage.side_inputs import SideInputs
 
@@ -52,12 +52,12 @@ def write_new(
     counts: Mapping[int, int],
     views: Sequence[View],
     window: IdWindow,
-    given: SideInputs,
+    side_inputs: SideInputs,
     started_at: dt.datetime,
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
-    verdict = judge(staged_facts.ids(taken.facts), window)
-    derived = _without_failures(taken, views, verdict.duplicates, given.before(max(counts)))
+    verdict = duplicates_verdict(staged_facts.ids(taken.facts), window)
+    derived = _without_failures(taken, views, verdict.duplicates, side_inputs.before(max(counts)))
     outcome = outcome_of(verdict, [taken.rejects, derived.rejects], derived.failed)
     controls = batch_rows(outcome, counts, views, started_at)
     partials_table.commit(derived.partials, controls, [taken.rejects, derived.rejects, *verdict_rows(verdict)])
@@ -67,10 +67,10 @@ def write_new(
 
 
 def write_missing(
-    taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, given: SideInputs
+    taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
 ) -> Outcome:
     """Partials of `views` for lsns whose `duplicates` have been judged before."""
-    derived = _without_failures(taken, views, duplicates, given.before(max(lsns)))
+    derived = _without_failures(taken, views, duplicates, side_inputs.before(max(lsns)))
     computed = [view.column for view in views if view.column not in derived.failed]
     partials_table.commit(derived.partials, [(lsn, {"views": computed}) for lsn in lsns])
     data_files.discard(taken.facts)
@@ -78,11 +78,11 @@ def write_missing(
 
 
 def _without_failures(
-    taken: Taken, views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
+    taken: Taken, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
 ) -> Derived:
     """Derive again until no view fails, as other tasks have written rows of those that do."""
     failed: dict[str, str] = {}
-    while (derived := derive(taken.spark, taken.facts, views, duplicates, given)).failed:
+    while (derived := derive(taken.spark, taken.facts, views, duplicates, side_inputs)).failed:
         data_files.discard(derived.partials)
         failed |= derived.failed
         views = [view for view in views if view.column not in failed]

@@ -44,7 +44,7 @@ def ids_of(facts: Mapping[str, pa.Table]) -> pa.Table:
     return pa.concat_tables([IDS.empty_table(), *(rows.select(IDS.names).cast(IDS) for rows in counted)])
 
 
-def judge(ids: pa.Table, window: IdWindow) -> Verdict:
+def duplicates_verdict(ids: pa.Table, window: IdWindow) -> Verdict:
     """One fact an identity counts, the earliest in the log; none where an earlier micro-batch has it."""
     known = pa.array(window.known(packed(ids)))
     kept, repeated = first_of_each(ids.filter(pc.invert(known)))
@@ -52,10 +52,10 @@ def judge(ids: pa.Table, window: IdWindow) -> Verdict:
 
 
 def views_over(
-    facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, given: Mapping[str, pa.Table]
+    facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
 ) -> Pass:
-    """The partials of the facts that are no `duplicates` (their coordinates) and of notes. `given`: see given.py."""
-    return compute({**record_outcomes.settled(facts, duplicates), **given}, views)
+    """The partials of the facts that are no `duplicates` (their coordinates), and of outcomes."""
+    return compute({**record_outcomes.settled(facts, duplicates), **side_inputs}, views)
 
 
 def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:

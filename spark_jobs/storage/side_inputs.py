@@ -1,4 +1,4 @@
-"""What rows are given of other event types: all facts of theirs that landed before, such as promoted models.
+"""Side inputs of rows: all facts of other event types that landed before them, such as promoted models.
 
 facts.<type> up to the published cut, master.log after it -> decode, first of each identity -> kept in memory, as they
 are few. What a micro-batch brings itself counts only for those after it, so that its records need no order.
@@ -24,7 +24,7 @@ class SideInputs:
     """`built`: the cut up to which the batch layer has decoded. `history`: by what records are judged."""
 
     def __init__(self, views: Sequence[View], built: int, history: SchemaHistory = EVERY_SCHEMA) -> None:
-        types = dict.fromkeys(name for view in views if isinstance(view, SequenceView) for name in view.given)
+        types = dict.fromkeys(name for view in views if isinstance(view, SequenceView) for name in view.side_inputs)
         self._known = {name: _built(name, built) for name in types}
         self._upto = built
         self.history = history

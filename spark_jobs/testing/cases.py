@@ -189,7 +189,7 @@ def _answer(
 ) -> str:
     if isinstance(view, ChainedView):
         return chained_view.answered(view, D, _answer(connection, view.base, views, built, new, now), now)
-    passed = compute({**new, **given(view, built, new)}, [view])
+    passed = compute({**new, **side_inputs(view, built, new)}, [view])
     if passed.failed:
         raise AssertionError(passed.failed)
     connection.register(f"fresh_{view.id}", passed.partials[view.column])
@@ -209,11 +209,11 @@ def _answer(
     return aggregates.final(view, D, _aggregate(connection, view, facts_of), lookups, now)
 
 
-def given(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
-    """What the view's rows are given, of all facts."""
+def side_inputs(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
+    """The side inputs of the view's rows, of all facts."""
     if not isinstance(view, SequenceView):
         return {}
-    empty = {name: project_contracts().of(name).fact_schema.empty_table() for name in view.given}
+    empty = {name: project_contracts().of(name).fact_schema.empty_table() for name in view.side_inputs}
     return {
         side_input_key(name): pa.concat_tables([nothing, *(part[name] for part in parts if name in part)])
         for name, nothing in empty.items()

@@ -45,7 +45,7 @@ class Trial:
     tolerance: float
 
     @property
-    def is_of_notes(self) -> bool:
+    def is_of_outcomes(self) -> bool:
         """Whether it asks what became of records, repeated ones among them."""
         return RECORD_OUTCOME in stored_of(self.view).event_types
 
@@ -91,28 +91,28 @@ def _source(trial: Trial) -> Source:
         used, lookups = frozenset[str]().union(*(one.columns for one in chain(*every) if one)), []
     known = project_contracts()
     names = dict.fromkeys([*stored.event_types, *(name for one in lookups for name in one.event_types)])
-    if trial.is_of_notes:  # records of any type will do: of one with events, and of a changelog
-        types = [next(one for one in known if not one.noted and one.compacted is kind) for kind in (False, True)]
+    if trial.is_of_outcomes:  # records of any type will do: of one with events, and of a changelog
+        types = [next(one for one in known if not one.is_outcome and one.compacted is kind) for kind in (False, True)]
     else:
         types = [known.of(name) for name in names]
-    return Source(types, used, trial.values, trial.step, trial.is_of_notes)
+    return Source(types, used, trial.values, trial.step, trial.is_of_outcomes)
 
 
 def _broken(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str, Answer, Answer]]:
     """The laws that the history breaks: in words, what was answered, what should have been."""
     facts = cases.facts(repeated)
     whole = trial.answer({}, facts)
-    if not trial.is_of_notes:
+    if not trial.is_of_outcomes:
         yield from _differ(trial, "an event that comes twice counts once", whole, trial.answer({}, cases.facts(once)))
     if trial.oracle:
-        expected = cases.in_order(dict(row) for row in trial.oracle(repeated if trial.is_of_notes else once))
+        expected = cases.in_order(dict(row) for row in trial.oracle(repeated if trial.is_of_outcomes else once))
         yield from _differ(trial, "the answer is the oracle's", whole, expected)
     for cut in range(1, len(repeated) + 1):
         found = trial.answer(*cases.until(facts, cut))
         yield from _differ(trial, f"batch up to lsn {cut} and speed after it are what speed alone is", found, whole)
     stored = stored_of(trial.view)
-    if isinstance(stored, SequenceView) and stored.given:
-        return  # what rows are given goes by micro-batches
+    if isinstance(stored, SequenceView) and stored.side_inputs:
+        return  # side inputs go by micro-batches
     together = cases.facts([list(chain(*repeated))])
     yield from _differ(trial, "how events fall into micro-batches is nothing", trial.answer({}, together), whole)
     if facts and isinstance(stored, SequenceView) and stored.declaration.resolve:

@@ -1,7 +1,7 @@
 from spark_jobs.definitions.api import Aggregate, Count
 
 view = Aggregate(
-    over="ad_click_through",
+    of_view="ad_click_through",
     by={"ad_id": "ad_id", "hour": "date_trunc('HOUR', happened_at)"},
     where="status <> 'orphan'",
     measures={"showings": Count(), "clicked": Count(where="status = 'clicked'")},

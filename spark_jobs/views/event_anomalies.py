@@ -3,7 +3,7 @@ from spark_jobs.definitions.api import Aggregate, Sum
 AGE = "timestampdiff(MINUTE, minute, asked_at)"  # 0 is the current minute, which is not over
 
 view = Aggregate(
-    over="event_rates",
+    of_view="event_rates",
     by={"event_type": "event_type"},
     where=f"{AGE} BETWEEN 1 AND 61",
     measures={

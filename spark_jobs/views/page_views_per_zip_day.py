@@ -1,7 +1,7 @@
 from spark_jobs.definitions.api import Aggregate, Count, CountDistinct
 
 view = Aggregate(
-    over="page_views_by_zip",
+    of_view="page_views_by_zip",
     by={"zip": "zip", "day": "to_date(viewed_at)"},
     measures={"page_views": Count(), "viewers": CountDistinct("user_id")},
     owner="web",

@@ -16,7 +16,7 @@ view = Sequence(
             of="payment_attempted",
             key="payment_id",
             reach="0 seconds",
-            given="payments_model_promoted",
+            side_input="payments_model_promoted",
             columns={
                 "attempted_at": "occurred_at",
                 "card_id": "card_id",

@@ -1,7 +1,7 @@
 from spark_jobs.definitions.api import Aggregate, Count
 
 view = Aggregate(
-    over="search_click_through",
+    of_view="search_click_through",
     by={"query": "query", "hour": "date_trunc('HOUR', happened_at)"},
     where="status <> 'orphan'",
     measures={"searches": Count(), "clicked": Count(where="status = 'clicked'")},

@@ -1,7 +1,7 @@
 from spark_jobs.definitions.api import Aggregate, Count, Max
 
 view = Aggregate(
-    over="trades",
+    of_view="trades",
     by={"colour": "colour", "venue": "venue"},
     where="status = 'traded'",
     measures={"trades": Count(), "last_traded_at": Max("waited_until")},

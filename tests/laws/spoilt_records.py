@@ -14,7 +14,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import DELETED
 
 CONTRACTS = project_contracts()
-SENT = [contract for contract in CONTRACTS if not contract.noted]
+SENT = [contract for contract in CONTRACTS if not contract.is_outcome]
 ARRIVED = datetime(2025, 3, 1, tzinfo=UTC)
 STYLES = [(",", ":", ""), (", ", ": ", ""), (" , ", " :", " "), (",\n", ":", "\n")]  # comma, colon, end
 

@@ -56,7 +56,7 @@ class Platform:
     def __init__(self, views: Sequence[str]) -> None:
         loaded = project_views()
         self.contracts = project_contracts()
-        over = tuple(view for view in loaded.over if stored_of(view).id in views)
+        over = tuple(view for view in loaded.chained if stored_of(view).id in views)
         self.views = Views(tuple(loaded[view_id] for view_id in views), over)
         self.offsets = dict.fromkeys(self.contracts.topics, 0)
         self.lsn = 0

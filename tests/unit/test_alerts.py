@@ -83,7 +83,7 @@ def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch
         return VIEW.partial_schema.empty_table()
 
     monkeypatch.setattr(alerts, "rows_of", rows_of)
-    monkeypatch.setattr(alerts, "last_told", lambda topic: 7)
+    monkeypatch.setattr(alerts, "last_alerted_lsn", lambda topic: 7)
     monkeypatch.setattr(alerts, "PAUSE_SECONDS", 0.0)
     alarms = Alarms()
     thread = alerts.Alerts([VIEW], alarms)
@@ -116,7 +116,7 @@ def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: p
 
     found = rows([payment("a", 100_000), payment("b", 90_000)], [payment("c", 2_000)], [payment("d", 100_000)])
     monkeypatch.setattr(alerts, "rows_of", lambda *_: found)
-    monkeypatch.setattr(alerts, "last_told", lambda topic: 0)
+    monkeypatch.setattr(alerts, "last_alerted_lsn", lambda topic: 0)
     monkeypatch.setattr(alerts, "Producer", Kafka)
     alarms = Alarms()
     thread = alerts.Alerts([VIEW], alarms)

@@ -76,19 +76,19 @@ def test_each_view_gets_the_least_work_that_is_right() -> None:
         project_views()[name] for name in ("orders_by_day", "orders_by_colour", "trades", "word_count")
     )
     assert bucketed.bucket and not merged.bucket
-    assert build_task(bucketed, run(), UNBUILT, NEW, {}).way is BuildMode.FULL
-    assert build_task(bucketed, run("full"), BUILT, NEW, {}).way is BuildMode.FULL
+    assert build_task(bucketed, run(), UNBUILT, NEW, {}).mode is BuildMode.FULL
+    assert build_task(bucketed, run("full"), BUILT, NEW, {}).mode is BuildMode.FULL
     touched = build_task(bucketed, run(days=("2026-01-01",)), BUILT, NEW, {"order_placed": ["2026-01-02"]})
-    assert (touched.way, touched.days) == (BuildMode.BUCKETS, ("2026-01-01", "2026-01-02", "2026-01-05"))
-    assert build_task(merged, run(), BUILT, NEW, {}).way is BuildMode.MERGE
-    assert build_task(sequence, run(), BUILT, NEW, {}).way is BuildMode.RESOLVE
-    assert build_task(other, run(days=("2026-01-01",)), BUILT, NEW, {}).way is BuildMode.SAME
+    assert (touched.mode, touched.days) == (BuildMode.BUCKETS, ("2026-01-01", "2026-01-02", "2026-01-05"))
+    assert build_task(merged, run(), BUILT, NEW, {}).mode is BuildMode.MERGE
+    assert build_task(sequence, run(), BUILT, NEW, {}).mode is BuildMode.RESOLVE
+    assert build_task(other, run(days=("2026-01-01",)), BUILT, NEW, {}).mode is BuildMode.SAME
 
 
 def test_replaced_facts_rebuild_what_cannot_be_taken_out_again() -> None:
     changed = {"order_placed": ["2026-01-02"]}
     for name in ("orders_by_colour", "trades"):
-        assert build_task(project_views()[name], run(), BUILT, {}, changed).way is BuildMode.FULL
+        assert build_task(project_views()[name], run(), BUILT, {}, changed).mode is BuildMode.FULL
 
 
 def test_coverage_is_read_from_the_control_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,10 +85,10 @@ def test_explain_says_which_records_wait(platform: Platform) -> None:
     platform.land([*visits(BOT, 30, 33), *visits(1, 30, 31)])
     merged, view = LocalAnswers(platform.views, sources, platform.lsn), platform.views["sessions"]
     layers = {key: [o.layer for o in lineage.origins(merged, view, f"key = {key}", [2])] for key in (BOT, 1)}
-    assert layers == {BOT: ["batch"] * 30 + ["capped"] * 3, 1: ["batch"] * 2 + ["speed"]}
+    assert layers == {BOT: ["batch"] * 30 + ["hot_key"] * 3, 1: ["batch"] * 2 + ["speed"]}
 
 
-def test_a_publication_keeps_its_capped_keys(platform: Platform) -> None:
+def test_a_publication_keeps_its_hot_keys(platform: Platform) -> None:
     """Rollback and pins answer as that publication did."""
     store = ledger.open()
     sources, named = platform.build(), hot_keys(platform.views["sessions"], 0, MOST)
@@ -112,6 +112,6 @@ def test_what_is_no_digest_never_becomes_sql(text: str) -> None:
 
 
 def test_both_engines_call_a_key_the_same() -> None:
-    """Keys are text and integers; Spark's half is in tests/spark/test_capped_in_spark.py."""
+    """Keys are text and integers; Spark's half is in tests/spark/test_hot_keys_in_spark.py."""
     kinds = {view.row_kinds["key"] for view in project_views() if hasattr(view, "row_kinds")}
     assert kinds <= {"STRING", "BIGINT"}

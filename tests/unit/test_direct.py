@@ -17,7 +17,7 @@ from spark_jobs.storage.side_inputs import SideInputs
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 EVENTS = 20
-TYPES = [one for one in project_contracts() if not one.nested and not one.noted]  # of those the place says the id
+TYPES = [one for one in project_contracts() if not one.nested and not one.is_outcome]  # of those the place says the id
 REPEATED = 5
 
 

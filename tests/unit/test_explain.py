@@ -210,7 +210,7 @@ def test_a_score_is_explained_by_its_payment_and_by_the_model_that_was_in_force(
     store = published(platform)
     platform.land([event("payments_model_promoted", model_version=3)])
     platform.land([event("payment_attempted", payment_id="new")])
-    layers = {"unscored": ["batch"], "built": ["given", "batch"], "new": ["given", "speed"]}
+    layers = {"unscored": ["batch"], "built": ["side input", "batch"], "new": ["side input", "speed"]}
     for name, expected in layers.items():
         found = why(store, platform, "payments_scored", f"payment_id={name}")
         assert [one.origin.layer for one in found.events] == expected

@@ -61,7 +61,7 @@ def test_a_bad_fact_is_found(said: str, platform_home: Path) -> None:
 def aggregate_rows() -> tuple[Suite, Rows]:
     view = project_views()["orders_by_day"]
     assert isinstance(view, AggregateView)
-    suite = suites.of_aggregate(view, suites.required_of(project_contracts(), view.shapes), must_have_rows=True)
+    suite = suites.of_aggregate(view, suites.required_of(project_contracts(), view.event_columns), must_have_rows=True)
     return suite, [dict.fromkeys(suite.columns, 1) | {"store_id": store} for store in (1, 2**53, 2**53 + 1)]
 
 

@@ -40,7 +40,7 @@ def noted(facts: record_outcomes.Facts) -> list[tuple[Any, ...]]:
 
 def test_the_schema_file_says_what_notes_are() -> None:
     contract = KNOWN.of(record_outcomes.RECORD_OUTCOME)
-    assert contract.noted and contract.fact_schema == record_outcomes.OUTCOME_ROW
+    assert contract.is_outcome and contract.fact_schema == record_outcomes.OUTCOME_ROW
     assert "" not in KNOWN.topics and KNOWN.by_topic("") == ()
 
 
@@ -120,17 +120,17 @@ def test_nobody_sends_a_note() -> None:
         assert found.rejects["reason"][0].as_py() == expected[0] and expected[1] in found.rejects["detail"][0].as_py()
 
 
-def test_rows_are_given_no_notes(tmp_path: Path) -> None:
+def test_rows_have_no_side_input_of_record_outcomes(tmp_path: Path) -> None:
     text = """from spark_jobs.definitions.api import Row, Sequence
 
 view = Sequence(
     key="user_id",
-    rows={"viewed": Row(of="page_viewed", given="record_noted", key="user_id", ts="occurred_at", reach="1 minute",
+    rows={"viewed": Row(of="page_viewed", side_input="record_noted", key="user_id", ts="occurred_at", reach="1 minute",
                         columns={"reason": "reason"})},
     owner="o",
     description="d",
 )
 """
     (tmp_path / "odd.py").write_text(text)
-    with pytest.raises(RegistryError, match="rows are given record_noted"):
+    with pytest.raises(RegistryError, match="rows have the side input record_noted"):
         load_views(tmp_path)

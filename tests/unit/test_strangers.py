@@ -18,7 +18,7 @@ from spark_jobs.sample.reference_decoder.json_text import NoEvent
 from spark_jobs.sample.reference_decoder.schema_times import Times
 from tests.laws.spoilt_records import batches, table
 
-EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in project_contracts() if not c.noted for e in c.examples]
+EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in project_contracts() if not c.is_outcome for e in c.examples]
 BROKEN = [
     (c.topic, json.dumps(bad).encode(), (why, c.event_type))
     for c in project_contracts()

@@ -39,7 +39,7 @@ def facts(event_type: str) -> Suite:
 def aggregate(view_id: str, *, must_have_rows: bool = True) -> Suite:
     view = project_views()[view_id]
     assert isinstance(view, AggregateView)
-    required = suites.required_of(project_contracts(), view.shapes)
+    required = suites.required_of(project_contracts(), view.event_columns)
     return suites.of_aggregate(view, required, must_have_rows=must_have_rows)
 
 

@@ -13,7 +13,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.speed import staged_facts
-from spark_jobs.speed.pass_rows import IDS, ids_of, judge, per_lsn, verdict_rows
+from spark_jobs.speed.pass_rows import IDS, duplicates_verdict, ids_of, per_lsn, verdict_rows
 from spark_jobs.speed.staged_facts import StagedFactsWriter
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -35,7 +35,7 @@ def ids(*rows):
 
 
 def test_an_id_that_two_tasks_saw_counts_where_the_log_has_it_first():
-    verdict = judge(ids(("x", 5, "b", 0, 1), ("x", 5, "a", 1, 8), ("y", 5, "a", 0, 2)), IdWindow(60, 100))
+    verdict = duplicates_verdict(ids(("x", 5, "b", 0, 1), ("x", 5, "a", 1, 8), ("y", 5, "a", 0, 2)), IdWindow(60, 100))
     assert verdict.kept.select(["topic", "offset"]).to_pylist() == [
         {"topic": "a", "offset": 8},
         {"topic": "a", "offset": 2},
@@ -46,13 +46,13 @@ def test_an_id_that_two_tasks_saw_counts_where_the_log_has_it_first():
 def test_an_id_that_the_window_knows_counts_nowhere():
     window = IdWindow(60, 100)
     window.add(4, identity("x"), NOW)
-    verdict = judge(ids(("x", 5, "a", 0, 1), ("x", 5, "a", 0, 3), ("y", 5, "a", 0, 2)), window)
+    verdict = duplicates_verdict(ids(("x", 5, "a", 0, 1), ("x", 5, "a", 0, 3), ("y", 5, "a", 0, 2)), window)
     assert verdict.kept["offset"].to_pylist() == [2]
     assert sorted(verdict.duplicates["offset"].to_pylist()) == [1, 3]
 
 
 def test_the_ids_that_count_are_stored_per_lsn_and_the_others_by_their_coordinates():
-    verdict = judge(
+    verdict = duplicates_verdict(
         ids(("y", 6, "a", 0, 2), ("x", 5, "b", 1, 7), ("z", 6, "a", 2, 1), ("x", 6, "a", 0, 9)), IdWindow(60, 9)
     )
     assert dict(per_lsn(verdict.kept)) == {5: identity("x"), 6: identity("y") + identity("z")}

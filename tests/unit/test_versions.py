@@ -79,7 +79,7 @@ def test_a_name_explains_the_version_that_is_served_and_an_id_its_own(platform: 
 
 def test_a_view_over_another_follows_the_version_that_is_served(platform: Platform) -> None:
     platform.land([order("red", 5), order("red", 6), order("blue", 9)])
-    declared = Aggregate(over="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
+    declared = Aggregate(of_view="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
                          owner="tests", description="all large orders")  # fmt: skip
     view = chained_view.bind_chained("large", "large.py", declared, platform.views["orders_by_colour_v2"])
     views = Views(platform.views.all, (view,))
@@ -91,7 +91,7 @@ def test_a_view_over_another_follows_the_version_that_is_served(platform: Platfo
 
 
 def test_a_view_over_another_works_over_all_its_versions_or_is_refused(platform: Platform) -> None:
-    declared = Aggregate(over="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
+    declared = Aggregate(of_view="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
                          owner="tests", description="all large orders")  # fmt: skip
     first = platform.views["orders_by_colour"]
     assert isinstance(first, AggregateView)

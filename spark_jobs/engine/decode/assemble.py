@@ -37,13 +37,13 @@ def decode(records: pa.Table, contracts: Contracts) -> Decoded:
 
     Those that are rejected or late have a note as well.
     """
-    return noted(bare(records, contracts), contracts)
+    return with_outcomes(bare(records, contracts), contracts)
 
 
 def by_row(records: pa.Table, contracts: Contracts) -> Decoded:
     """The same answer without the vectorised path: the reference for tests."""
     parts, rejects = judged(records, np.arange(records.num_rows), contracts)
-    return noted(Decoded(identified(parts), rejects), contracts)
+    return with_outcomes(Decoded(identified(parts), rejects), contracts)
 
 
 def bare(records: pa.Table, contracts: Contracts) -> Decoded:
@@ -64,7 +64,7 @@ def bare(records: pa.Table, contracts: Contracts) -> Decoded:
     return Decoded(identified(facts), rejects)
 
 
-def noted(found: Decoded, contracts: Contracts) -> Decoded:
+def with_outcomes(found: Decoded, contracts: Contracts) -> Decoded:
     """With the notes, where they are an event type."""
     if record_outcomes.RECORD_OUTCOME not in contracts or not (
         rows := record_outcomes.of_decoded(found.facts, found.rejects)

@@ -16,7 +16,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
-from spark_jobs.engine.decode.assemble import Decoded, bare, noted
+from spark_jobs.engine.decode.assemble import Decoded, bare, with_outcomes
 from spark_jobs.engine.dedupe import without
 
 AS_LANDED = 0
@@ -42,7 +42,7 @@ def decode_logged(records: pa.Table, history: SchemaHistory, cut: int = AS_LANDE
 def _of_era(records: pa.Table, history: SchemaHistory, lsn: int, cut: int) -> Decoded:
     known, later = history.at(lsn), history.at(max(lsn, cut))
     found = bare(records, known)
-    return noted(found if later is known else _taken_back(found, later), known)
+    return with_outcomes(found if later is known else _taken_back(found, later), known)
 
 
 def _taken_back(found: Decoded, later: Contracts) -> Decoded:

@@ -54,7 +54,9 @@ class Audited:
         for view in changed:
             built, has_facts = self.builds[view.id], view.id in full
             if isinstance(view, AggregateView):
-                suite = suites.of_aggregate(view, suites.required_of(known, view.shapes), must_have_rows=has_facts)
+                suite = suites.of_aggregate(
+                    view, suites.required_of(known, view.event_columns), must_have_rows=has_facts
+                )
                 yield suite, Stored(suite.table, built.batch_version)
             else:
                 of_rows, of_results = suites.of_rows(view), suites.of_results(view, must_have_rows=has_facts)
@@ -84,7 +86,7 @@ class Audited:
     def _accounts(self) -> pa.Table:
         """Per topic: how many records landed in (after, cut], and what became of them."""
         within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
-        facts = [tables.facts(one.event_type) for one in project_contracts() if not one.noted]
+        facts = [tables.facts(one.event_type) for one in project_contracts() if not one.is_outcome]
         ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
         parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
         parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]

@@ -67,7 +67,7 @@ def of_accounts() -> Suite:
 def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     """What a fact must be: its contract again, on the stored rows, and its place in the log; of a record one note."""
     found: list[Expectation] = [_not_null(name) for name in ENVELOPE]
-    found += [_unique(PLACE)] if contract.noted else _of_sent(contract)
+    found += [_unique(PLACE)] if contract.is_outcome else _of_sent(contract)
     found += [
         gxe.ExpectColumnValuesToBeBetween(column="lsn", min_value=1, max_value=cut, severity="critical"),
         gxe.ExpectColumnValuesToBeInSet(column="event_type", value_set=[contract.event_type], severity="critical"),

@@ -22,7 +22,7 @@ from spark_jobs.serving.compare import Shape, compare, first, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 
 LATE = "late_beyond_horizon"
-WAITING = {deferred_rows.LATE: LATE, deferred_rows.HOT_KEY: "key_capped"}
+WAITING = {deferred_rows.LATE: LATE, deferred_rows.HOT_KEY: "hot_key"}
 D = Dialect.DUCKDB
 
 ACCEPTED = "accepted_by_operator"

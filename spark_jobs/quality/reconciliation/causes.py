@@ -44,7 +44,7 @@ class Causes:
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
         for facts in self._facts(cause, view):
-            found = compute({**facts, **self.given(view)}, [view])
+            found = compute({**facts, **self.side_inputs(view)}, [view])
             if view.column in found.partials:
                 yield found.partials[view.column]
 
@@ -67,15 +67,15 @@ class Causes:
     def settled(self, view: View, lsns: pa.ChunkedArray) -> pa.Table:
         """The view's partials of those lsns, made of the facts that count."""
         schema = pa.schema([("lsn", pa.int64()), *view.partial_schema])
-        given = self.given(view)
-        found = ({**facts, **given} for facts in self.settled_facts(view, pc.unique(lsns)))
+        side_inputs = self.side_inputs(view)
+        found = ({**facts, **side_inputs} for facts in self.settled_facts(view, pc.unique(lsns)))
         return pa.concat_tables([schema.empty_table(), *(compute(one, [view]).partials[view.column] for one in found)])
 
-    def given(self, view: View) -> Facts:
-        """What the view's rows are given, up to the new cut."""
+    def side_inputs(self, view: View) -> Facts:
+        """What the view's rows are side_inputs, up to the new cut."""
         if not isinstance(view, SequenceView):
             return {}
-        return {side_input_key(name): self._all_of(name) for name in view.given}
+        return {side_input_key(name): self._all_of(name) for name in view.side_inputs}
 
     def _all_of(self, event_type: str) -> pa.Table:
         names = project_contracts().of(event_type).fact_schema.names

@@ -53,7 +53,7 @@ def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
     """Into `losers`: what repeats a fact at or below the cut."""
     for contract in project_contracts():
         table = tables.facts(contract.event_type)
-        if cut and not contract.noted and duckdb_reader.exists(table):
+        if cut and not contract.is_outcome and duckdb_reader.exists(table):
             con.register("stored_facts", duckdb_reader.dataset(table))
             con.execute(
                 f"INSERT INTO losers SELECT {PLACE}, event_type, identity, timestamp FROM {recompute.all_of(contract)} "

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from spark_jobs.contracts.row_types import Partition
 from spark_jobs.quality.verification.breach_queries import breaches, number
 from spark_jobs.quality.verification.findings import Absent, Finding, finding
 
@@ -16,7 +17,6 @@ ENDS = "below the cut a record is a fact, a quarantined record or a duplicate"
 ONCE = "no event is two facts"
 BYTES = "bytes are the producer's"
 
-Partition = tuple[str, int]
 Available = Mapping[Partition, tuple[int, int]]
 """Per partition Kafka's earliest offset and end offset."""
 Gap = tuple[str, int, int, int]

@@ -75,7 +75,7 @@ class Scene:
         if not self.cut:
             raise Absent("nothing is built yet")
         found = {"duplicate": tables.DUPLICATES, "quarantined record": tables.QUARANTINE}
-        known = [one.event_type for one in project_contracts() if not one.noted]
+        known = [one.event_type for one in project_contracts() if not one.is_outcome]
         found |= {f"fact of {one}": tables.facts(one) for one in known}
         for table in found.values():
             self.con.register(_relation(table), duckdb_reader.dataset(table))
