@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.models import BoundModel, load_models
@@ -40,9 +41,9 @@ def write_results(payments: Iterable[Payment]) -> int:
         "closes_at": pa.int64(),
         **dict.fromkeys(FEATURES, pa.float64()),
     }
-    path = tables.path(tables.batch_results("payments_scored"))
+    path = tables.path(batch_tables("payments_scored")[2])
     write_deltalake(path, pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))), mode="overwrite")
-    return duckdb_reader.version(tables.batch_results("payments_scored"))
+    return duckdb_reader.version(batch_tables("payments_scored")[2])
 
 
 def write_disputes(lsn_of: dict[str, int]) -> None:

@@ -6,16 +6,17 @@ facts -> (per view: all, touched buckets, merged, or re-resolved) -> batch.<view
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.batch import build_aggregate, build_sequence
-from spark_jobs.batch.build_tasks import UNBUILT, BuildMode, BuildTask, New, build_task
+from spark_jobs.batch.build_tasks import BuildMode, BuildTask, New, build_task
 from spark_jobs.batch.hot_keys import hot_keys
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.ledger.schema import Build, HotKey, Run
-from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
@@ -53,7 +54,7 @@ def _costliest_first(one: BuildTask) -> tuple[bool, str]:
 
 def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
     changed = changed_days(store, run)
-    bases = {view.id: sources.get(view.id, UNBUILT) for view in views}
+    bases = with_unbuilt((view.id for view in views), sources)
     new = {cut: _new_facts(views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
     return [build_task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
 
@@ -84,7 +85,8 @@ def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
 def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
     """Build one view and write down what it became; returns the line to show."""
     started = time.monotonic()
-    source, rows = _built(spark, one)
+    source = _built(spark, one)
+    rows = duckdb_reader.row_count(one.view.tables[-1], source.versions[-1])
     seconds = time.monotonic() - started
     assert source.batch_version is not None
     store.record_build(
@@ -113,21 +115,10 @@ def _hot_keys(one: BuildTask, version: int) -> list[HotKey] | None:
     return hot_keys(one.view, version, settings().stretch_max_rows)
 
 
-def _built(spark: SparkSession, one: BuildTask) -> tuple[Source, int]:
-    view = one.view
+def _built(spark: SparkSession, one: BuildTask) -> Source:
+    """What the view is served from after its build."""
     if one.mode is BuildMode.SAME:
-        base = one.base
-        source = Source(
-            batch_version=base.batch_version, results_version=base.results_version, cut=one.cut, horizon=base.horizon
-        )
-    elif isinstance(view, AggregateView):
-        version = build_aggregate.build(spark, view, one)
-        source = Source(batch_version=version, results_version=None, cut=one.cut, horizon=None)
-    else:
-        made = build_sequence.build(spark, view, one)
-        source = Source(
-            batch_version=made.rows_version, results_version=made.results_version, cut=one.cut, horizon=made.horizon
-        )
-    if isinstance(view, AggregateView):
-        return source, duckdb_reader.row_count(tables.batch(view.id), source.batch_version or 0)
-    return source, duckdb_reader.row_count(tables.batch_results(view.id), source.results_version or 0)
+        return replace(one.base, cut=one.cut, hot_keys=())
+    if isinstance(one.view, AggregateView):
+        return build_aggregate.build(spark, one.view, one)
+    return build_sequence.build(spark, one.view, one)

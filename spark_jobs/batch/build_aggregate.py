@@ -8,22 +8,26 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask
 from spark_jobs.definitions.bound_view import AggregateView
-from spark_jobs.engine.partials import batch_partials_sql, merge_sql
-from spark_jobs.storage import spark_reader, spark_writer, tables
+from spark_jobs.engine import aggregates, partials
+from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.ledger.source import Source
+from spark_jobs.storage import spark_reader, spark_writer
 from spark_jobs.storage.spark_reader import Slice
 
 
-def build(spark: SparkSession, view: AggregateView, task: BuildTask) -> int:
-    """The version of batch.<view> at the task's cut."""
-    table = tables.batch(view.id)
+def build(spark: SparkSession, view: AggregateView, task: BuildTask) -> Source:
+    """batch.<view> at the task's cut."""
+    [table] = view.tables
     columns = _columns(view)
     spark_writer.create(table, columns)
     rows = spark.sql(_sql(spark, view, task)).select(columns.names)
     if task.mode is BuildMode.BUCKETS:
         assert task.base.batch_version is not None
-        return spark_writer.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
-    keys = [name for name in (*view.key_schema.names, spark_writer.BUCKET_DAY) if name in columns.names]
-    return spark_writer.overwrite(_laid_out(view, rows), table, keys)
+        version = spark_writer.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
+    else:
+        keys = [name for name in (*view.key_schema.names, spark_writer.BUCKET_DAY) if name in columns.names]
+        version = spark_writer.overwrite(_laid_out(view, rows), table, keys)
+    return Source(batch_version=version, results_version=None, cut=task.cut, horizon=None)
 
 
 def _columns(view: AggregateView) -> pa.Schema:
@@ -42,10 +46,15 @@ def _sql(spark: SparkSession, view: AggregateView, task: BuildTask) -> str:
     if task.mode is BuildMode.BUCKETS:
         return _partials(spark, view, Slice(task.cut, days=task.days))
     new = _partials(spark, view, Slice(task.cut, above=task.base.cut))
-    names = ", ".join(f"`{name}`" for name in view.partial_schema.names)
-    built = spark_reader.relation(spark_reader.rows(spark, tables.batch(view.id), task.base.batch_version))
-    return merge_sql(view, f"(SELECT {names} FROM {built} UNION ALL SELECT {names} FROM ({new}))")
+    names = listed(view.partial_schema.names, Dialect.SPARK)
+    built = spark_reader.relation(spark_reader.rows(spark, view.tables[0], task.base.batch_version))
+    both = f"(SELECT {names} FROM {built} UNION ALL SELECT {names} FROM ({new}))"
+    return aggregates.merged(view, Dialect.SPARK, both)
 
 
 def _partials(spark: SparkSession, view: AggregateView, wanted: Slice) -> str:
-    return batch_partials_sql(view, spark_reader.facts_of(spark, view.event_types, wanted))
+    made = partials.of_facts(view, Dialect.SPARK, spark_reader.facts_of(spark, view.event_types, wanted), ())
+    if view.bucket is None:
+        return made
+    day = f"to_date({quote(view.bucket, Dialect.SPARK)}) AS {spark_writer.BUCKET_DAY}"
+    return f"SELECT *, {day} FROM ({made})"

@@ -1,13 +1,12 @@
 """Build a sequence view: stored rows and results, each with its `stretch_end`.
 
 facts -> rows -> (partitions of keys) mapInArrow(resolve, stretches) -> batch.<view>_rows (what a late event may still
-touch), batch.<view>_results. The rule is in resolving.py; here it meets Spark, Delta and the horizon.
+touch), batch.<view>_results. The rule is in sequence_replay; here it meets Spark, Delta and the horizon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +15,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask
 from spark_jobs.definitions.bound_view import SequenceView
-from spark_jobs.engine import sequence_replay, sequences
-from spark_jobs.engine.partials import batch_partials_sql
+from spark_jobs.engine import partials, sequence_replay, sequences
 from spark_jobs.engine.sequence_replay import Queries, Stored
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.expressions.epoch import at_micros, since_epoch
+from spark_jobs.ledger.source import Source
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, spark_reader, spark_writer, tables
 from spark_jobs.storage.spark_reader import Slice
@@ -30,22 +30,11 @@ MADE = ("made_rows", "made_results")
 ROWS_AT_ONCE = 500_000
 """About how many rows a task resolves at once; they are in its memory."""
 ARROW_ROWS = 65_536
-MICROSECOND = timedelta(microseconds=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Built:
-    """Versions of the two tables. `horizon`: stored rows reach back to it; speed rows before it count as late."""
-
-    rows_version: int
-    results_version: int
-    horizon: datetime | None
-
-
-def build(spark: SparkSession, view: SequenceView, task: BuildTask) -> Built:
-    """Rows and results at the task's cut."""
-    rows_table, results_table = tables.batch_rows(view.id), tables.batch_results(view.id)
+def build(spark: SparkSession, view: SequenceView, task: BuildTask) -> Source:
+    """Rows and results at the task's cut. Its horizon: stored rows reach back to it, speed rows before it are late."""
+    rows_table, results_table = view.tables
     row_columns, result_columns = columns(view)
     spark_writer.create(rows_table, row_columns)
     spark_writer.create(results_table, result_columns)
@@ -53,12 +42,13 @@ def build(spark: SparkSession, view: SequenceView, task: BuildTask) -> Built:
         queries, of_horizon = _queries(spark, view, task, relations)
         horizon = _horizon(spark, task, of_horizon)
         _resolve(spark, view, task, relations, horizon)
-        late = "" if horizon is None else f" WHERE stretch_end >= {micros(horizon)}"
+        late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
         rows = f"SELECT * FROM ({queries.rows}){late}"
-        return Built(
-            _overwrite(spark, rows, row_columns, "ts", rows_table),
-            _overwrite(spark, queries.results, result_columns, "opened_at", results_table),
-            horizon,
+        return Source(
+            batch_version=_overwrite(spark, rows, row_columns, "ts", rows_table),
+            results_version=_overwrite(spark, queries.results, result_columns, "opened_at", results_table),
+            cut=task.cut,
+            horizon=horizon,
         )
 
 
@@ -67,11 +57,6 @@ def columns(view: SequenceView) -> tuple[pa.Schema, pa.Schema]:
     end = ("stretch_end", pa.int64())
     rows = pa.schema([("lsn", pa.int64()), *view.partial_schema, end])
     return rows, pa.schema([*((name, arrow_of(kind)) for name, kind in view.result_kinds.items()), end])
-
-
-def micros(at: datetime) -> int:
-    """Microseconds since 1970, exactly."""
-    return (at - EPOCH) // MICROSECOND
 
 
 def _overwrite(spark: SparkSession, sql: str, schema: pa.Schema, then: str, table: str) -> int:
@@ -109,8 +94,10 @@ def _queries(
     else:
         base = task.base
         built = Stored(
-            spark_reader.relation(spark_reader.rows(spark, tables.batch_rows(view.id), base.batch_version)),
-            spark_reader.relation(spark_reader.rows(spark, tables.batch_results(view.id), base.results_version)),
+            *(
+                spark_reader.relation(spark_reader.rows(spark, table, version))
+                for table, version in zip(view.tables, base.versions, strict=True)
+            )
         )
         before = [built.rows]
         new = spark.sql(_facts(spark, view, Slice(task.cut, above=base.cut)))
@@ -134,7 +121,7 @@ def _resolve(
     else:
         size = live.count()
     made = live.repartition(settings().cores + size // ROWS_AT_ONCE, "key").mapInArrow(
-        _pass(view, schema, 0 if horizon is None else micros(horizon)),
+        _pass(view, schema, 0 if horizon is None else since_epoch(horizon)),
         from_arrow_schema(schema, prefer_timestamp_ntz=False),
     )
     together = relations.add(relations.name("made"), made, persist=True)
@@ -171,14 +158,14 @@ def _facts(spark: SparkSession, view: SequenceView, wanted: Slice) -> str:
     facts_of = dict(spark_reader.facts_of(spark, view.row_types, wanted))
     for name, relation in spark_reader.facts_of(spark, view.side_inputs, Slice(wanted.upto)).items():
         facts_of[sequences.side_input_key(name)] = relation
-    return batch_partials_sql(view, facts_of)
+    return partials.of_facts(view, SPARK, facts_of)
 
 
 def _deep(spark: SparkSession, task: BuildTask, recent: str) -> str | None:
     """The query of the keys that must be replayed from the facts; None, the usual case, where there is none."""
     if task.base.horizon is None:
         return None
-    deep = sequence_replay.deep_keys(recent, micros(task.base.horizon))
+    deep = sequence_replay.deep_keys(recent, since_epoch(task.base.horizon))
     return None if spark.sql(deep).isEmpty() else deep
 
 
@@ -193,6 +180,6 @@ def _horizon(spark: SparkSession, task: BuildTask, rows: list[str]) -> datetime 
     ).collect()[0][0]
     if newest is None or task.cut_at is None:
         return task.base.horizon
-    slowest = min(EPOCH + newest * MICROSECOND, task.cut_at)
+    slowest = min(at_micros(newest), task.cut_at)
     found = slowest - timedelta(days=settings().horizon_days)
     return found if task.base.horizon is None else max(found, task.base.horizon)

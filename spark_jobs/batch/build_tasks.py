@@ -37,9 +37,6 @@ class BuildTask:
     days: tuple[str, ...] = ()
 
 
-UNBUILT = Source(batch_version=None, results_version=None, cut=0, horizon=None)
-
-
 def build_task(view: View, run: Run, base: Source, new: New, changed: Mapping[str, list[str]]) -> BuildTask:
     """The task of one view.
 

@@ -8,7 +8,7 @@ from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine import deferred_rows, sequences
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.ledger.schema import HotKey
-from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage import duckdb_reader
 
 MOST = 1_000
 """So many keys of a view are capped at most, those with the longest stretches: each is a literal in the serving SQL."""
@@ -16,10 +16,11 @@ MOST = 1_000
 
 def hot_keys(view: SequenceView, version: int, most_rows: int) -> list[HotKey]:
     """The keys with more than `most_rows` rows in a stretch that is not over at the view's newest row."""
-    if duckdb_reader.row_count(tables.batch_rows(view.id), version) <= most_rows:
+    rows, _ = view.tables
+    if duckdb_reader.row_count(rows, version) <= most_rows:
         return []
     carried = sequences.not_carried(view)
-    with duckdb_reader.connect({"stored": (tables.batch_rows(view.id), version)}) as con:
+    with duckdb_reader.connect({"stored": (rows, version)}) as con:
         found = con.execute(
             f"SELECT CAST(key AS VARCHAR), {deferred_rows.digest(Dialect.DUCKDB)}, count(*) AS size "
             f"FROM stored{carried} GROUP BY key, stretch_end HAVING size > {most_rows:d} AND "

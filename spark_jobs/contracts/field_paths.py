@@ -14,8 +14,9 @@ A field without `x-from` stands at the top, by its own name.
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from spark_jobs.expressions.epoch import at_micros
 
 KEYWORD = "x-from"
 ABSENT = object()
@@ -29,7 +30,6 @@ class Misplaced(ValueError):
         self.field, self.is_time = field, is_time
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PATH = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
 _PLACE = re.compile(rf"{_PATH}(?:\|{_PATH})*(?:=[A-Za-z0-9_.-]+)?")
 
@@ -90,5 +90,5 @@ def _at(event: Any, path: Sequence[str]) -> Any:
 
 
 def _instant(milliseconds: int) -> str:
-    at = _EPOCH + timedelta(milliseconds=milliseconds)
+    at = at_micros(milliseconds * 1000)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"

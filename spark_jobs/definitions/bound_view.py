@@ -1,6 +1,6 @@
 """A view as the rest of Tidemark sees it: a declaration whose expressions are parsed and typed.
 
-declaration.py (what the author wrote) + event types -> binding.py -> AggregateView | SequenceView.
+spec (what the author wrote) + event types --binder--> AggregateView | SequenceView, both a StoredView.
 """
 
 import re
@@ -15,6 +15,7 @@ from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.event_columns import EventColumns, EventTypes
 from spark_jobs.definitions.measures.base import StateColumn, StateKind
 from spark_jobs.definitions.spec import Aggregate, Lookup, Row, Sequence, Top
+from spark_jobs.definitions.stored_view import StoredView, batch_tables
 from spark_jobs.definitions.windows import PANE, BoundWindow
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.expression import Expression
@@ -37,25 +38,7 @@ _OF_ITS_DAY = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class Identity:
-    """name and version of a view, and the names made of them."""
-
-    name: str
-    version: int
-
-    @property
-    def id(self) -> str:
-        """The file's and the tables' name: `orders_by_day`, later `orders_by_day_v2`."""
-        return self.name if self.version == 1 else f"{self.name}_v{self.version}"
-
-    @property
-    def column(self) -> str:
-        """The struct column of speed.partials."""
-        return f"{self.name}_v{self.version}"
-
-
-@dataclass(frozen=True, eq=False)
-class AggregateView(Identity):
+class AggregateView(StoredView):
     declaration: Aggregate
     event_columns: EventTypes  # of its event types only
     keys: Mapping[str, Expression]  # as stored: with the pane of a window
@@ -68,14 +51,6 @@ class AggregateView(Identity):
     tombstone: BoundMeasure | None  # over changelogs: whether the last fact of the key removed it
 
     @property
-    def owner(self) -> str:
-        return self.declaration.owner
-
-    @property
-    def description(self) -> str:
-        return self.declaration.description
-
-    @property
     def lookups(self) -> Mapping[str, Lookup]:
         return self.declaration.lookups
 
@@ -85,15 +60,34 @@ class AggregateView(Identity):
 
     @cached_property
     def served_keys(self) -> Mapping[str, Kind]:
-        """What tells the answer's rows apart: the keys, with the columns of a window in the place of its pane."""
+        """The keys, with the columns of a window in the place of its pane."""
         kinds = {name: key.kind for name, key in self.keys.items()}
         if self.window is None:
             return kinds
         return {name: kind for name, kind in kinds.items() if name != PANE} | self.window.columns
 
+    @cached_property
+    def answer_kinds(self) -> Mapping[str, Kind]:
+        measures = {measure.name: measure.answer_kind for measure in self.measures}
+        derived = {name: expression.kind for name, expression in self.derived.items()}
+        rank: dict[str, Kind] = {RANK: "BIGINT"} if self.top else {}
+        return {**self.served_keys, **measures, **derived, **rank}
+
     @property
     def event_types(self) -> tuple[str, ...]:
         return tuple(self.event_columns)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return batch_tables(self.id)[:1]
+
+    @cached_property
+    def stored_keys(self) -> tuple[str, ...]:
+        return tuple(self.keys)
+
+    @cached_property
+    def sketches(self) -> tuple[str, ...]:
+        return tuple(part.column for part in self.state if part.kind == "SKETCH")
 
     @cached_property
     def distinct_keys(self) -> dict[str, BoundMeasure]:
@@ -141,7 +135,6 @@ class AggregateView(Identity):
 
     @cached_property
     def bucket(self) -> str | None:
-        """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
         if self.window:
             return PANE
         texts = {name: key.text.strip().lower() for name, key in self.keys.items()}
@@ -164,7 +157,7 @@ class BoundRow:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceView(Identity):
+class SequenceView(StoredView):
     declaration: Sequence
     event_columns: EventTypes  # of its event types only
     rows: tuple[BoundRow, ...]
@@ -172,16 +165,20 @@ class SequenceView(Identity):
     alert_where: Expression | None
 
     @property
-    def owner(self) -> str:
-        return self.declaration.owner
+    def tables(self) -> tuple[str, ...]:
+        return batch_tables(self.id)[1:]
 
     @property
-    def description(self) -> str:
-        return self.declaration.description
+    def stored_keys(self) -> tuple[str, ...]:
+        return ("key",)
 
     @property
-    def bucket(self) -> None:
-        return None
+    def served_keys(self) -> Mapping[str, Kind]:
+        return {self.key: self.rows[0].key.kind}
+
+    @property
+    def answer_kinds(self) -> Mapping[str, Kind]:
+        return {**self.served_keys, **self.results}
 
     @property
     def key(self) -> str:
@@ -197,12 +194,10 @@ class SequenceView(Identity):
 
     @cached_property
     def row_types(self) -> tuple[str, ...]:
-        """The event types of which each fact becomes a row."""
         return tuple(dict.fromkeys(row.declaration.of for row in self.rows))
 
     @cached_property
     def side_inputs(self) -> tuple[str, ...]:
-        """The event types that rows take as side inputs: of each the newest fact that landed before the row."""
         return tuple(dict.fromkeys(row.declaration.side_input for row in self.rows if row.declaration.side_input))
 
     @cached_property

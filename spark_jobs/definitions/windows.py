@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spark_jobs.definitions.spec import Hopping, Window
-from spark_jobs.expressions.dialect import Dialect, exploded, instant, micros, since_epoch
+from spark_jobs.expressions.dialect import Dialect, exploded, instant, micros
+from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.expressions.kinds import Kind
 
 PANE = "pane"

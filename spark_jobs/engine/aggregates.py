@@ -48,6 +48,12 @@ def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) 
     )
 
 
+def counted(view: AggregateView, dialect: Dialect, facts: str) -> str:
+    """SELECT of the facts (with `each`: of their elements) that the view's condition lets in."""
+    where = f" WHERE {rendered(view.where, dialect)}" if view.where else ""
+    return f"SELECT * FROM ({_elements(view, dialect, facts)}){where}"
+
+
 def partials(view: AggregateView, dialect: Dialect, facts: str, per: Iterable[str] = ()) -> str:
     """Keys and partial columns of `facts` (a SELECT made by `source`), grouped also by the columns `per`."""
     d, per = dialect, list(per)

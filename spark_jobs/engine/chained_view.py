@@ -1,16 +1,17 @@
 """A chained view: an Aggregate of another view's answer, made when the question is asked and stored by nobody.
 
-declaration with `over` + the view that it names --bind--> OverView --answered--> SQL over the other's answer
+declaration with `of_view` + the view that it names --bind--> ChainedView --answered--> SQL over the other's answer
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from spark_jobs.definitions.binder import ViewError, bind_aggregate
-from spark_jobs.definitions.bound_view import RANK, AggregateView, Identity, SequenceView, View
+from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.definitions.event_columns import EventColumns
-from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.definitions.spec import Aggregate, Lookup
+from spark_jobs.definitions.stored_view import Identity
 from spark_jobs.definitions.windows import moment
 from spark_jobs.engine import aggregates
 from spark_jobs.expressions.dialect import Dialect, failing, listed, quote, rendered
@@ -42,38 +43,32 @@ class ChainedView(Identity):
     def event_types(self) -> tuple[str, ...]:
         return self.base.event_types
 
+    @property
+    def served_keys(self) -> Mapping[str, Kind]:
+        return self.aggregate.served_keys
+
+    @property
+    def answer_kinds(self) -> Mapping[str, Kind]:
+        return self.aggregate.answer_kinds
+
+    @property
+    def lookups(self) -> Mapping[str, Lookup]:
+        return {}
+
 
 Served = View | ChainedView
 """A view that can be asked."""
 
 
+def aggregate_of(view: Served) -> AggregateView | None:
+    """The aggregate that the answer is shaped by; None of a sequence."""
+    shaped = view.aggregate if isinstance(view, ChainedView) else view
+    return shaped if isinstance(shaped, AggregateView) else None
+
+
 def stored_of(view: Served) -> View:
     """The view whose partials the answer is made of."""
     return stored_of(view.base) if isinstance(view, ChainedView) else view
-
-
-def served_base(view: ChainedView, versions: Iterable[View]) -> Served:
-    """What the view is over, in the version that is served: of `versions` the newest of that name."""
-    if isinstance(view.base, ChainedView):
-        return view.base
-    return max((one for one in versions if one.name == view.base.name), key=lambda one: one.version)
-
-
-def aggregate_of(view: Served) -> AggregateView | None:
-    """The aggregate that the answer is shaped by; None of a sequence."""
-    found = view.aggregate if isinstance(view, ChainedView) else view
-    return found if isinstance(found, AggregateView) else None
-
-
-def answer_kinds(view: Served) -> dict[str, Kind]:
-    """The columns of the answer, those of lookups left out."""
-    if isinstance(view, SequenceView):
-        return {view.key: view.row_kinds["key"], **view.results}
-    shaped = view.aggregate if isinstance(view, ChainedView) else view
-    measures = {measure.name: measure.answer_kind for measure in shaped.measures}
-    derived = {name: one.kind for name, one in shaped.derived.items()}
-    rank: dict[str, Kind] = {RANK: "BIGINT"} if shaped.top else {}
-    return {**shaped.served_keys, **measures, **derived, **rank}
 
 
 def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> ChainedView:
@@ -83,7 +78,7 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
             raise ViewError(f"a chained view has `{what}`", f"leave it out, or put it into {base.name}")
     if declared.version != 1:
         raise ViewError("a chained view has a version", "change it in place: nothing of it is stored")
-    columns = answer_kinds(base)
+    columns = base.answer_kinds
     if ASKED_AT in columns:
         raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
     shape = EventColumns({**columns, ASKED_AT: "TIMESTAMP"}, has_envelope=False)
@@ -98,7 +93,7 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
 def check_base(view: ChainedView, version: View) -> None:
     """The view works over any version of its base that may be served. Raises ViewError."""
     used = frozenset[str]().union(*(expression.columns for expression in view.aggregate.expressions)) - {ASKED_AT}
-    kinds, other = answer_kinds(view.base), answer_kinds(version)
+    kinds, other = view.base.answer_kinds, version.answer_kinds
     if lacking := sorted(name for name in used if other.get(name) != kinds[name]):
         raise ViewError(
             f"{version.id} does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does",
@@ -133,7 +128,7 @@ def contributing_rows(
     """The rows of `base`, whose answer it is, that count, each with the keys that it counts for (named k__<key>)."""
     d = dialect
     keys = [f"{rendered(key, d)} AS {quote(f'k__{name}', d)}" for name, key in view.aggregate.keys.items()]
-    columns = listed(answer_kinds(base), d)
+    columns = listed(base.answer_kinds, d)
     where = f" WHERE {rendered(view.aggregate.where, d)}" if view.aggregate.where else ""
     return f"SELECT {columns}, {', '.join(keys)} FROM ({_asked(d, answer, now)}){where}"
 

@@ -6,7 +6,8 @@ horizon, digests of keys -> a predicate on the speed layer's rows. Why rows wait
 from collections.abc import Sequence
 from datetime import datetime
 
-from spark_jobs.expressions.dialect import Dialect, since_epoch, type_of
+from spark_jobs.expressions.dialect import Dialect, type_of
+from spark_jobs.expressions.epoch import since_epoch
 
 LATE, HOT_KEY = "late", "hot_key"
 

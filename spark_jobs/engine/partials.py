@@ -1,7 +1,6 @@
-"""A view's partials: the speed layer's pass over Arrow, and the batch layer's SQL for Spark.
+"""A view's partials: their SQL, for both engines, and the speed layer's pass over Arrow.
 
-speed: facts of a micro-batch --one DuckDB query per view, one thread--> partials per (lsn, key), and rejects.
-batch: relations of facts --SQL text for Spark--> the same partials without lsn, merged.
+facts of a micro-batch --one DuckDB query per view, one thread--> partials per (lsn, key), and rejects.
 A view whose query fails is reported in `failed`; the others are not touched. Pure: no Spark, no files.
 """
 
@@ -15,10 +14,12 @@ import duckdb
 import pyarrow as pa
 
 from spark_jobs.contracts import row_types
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import aggregates, sequences
-from spark_jobs.engine.sketches import sketched
-from spark_jobs.expressions.dialect import Dialect, quote
+from spark_jobs.engine.sequences import side_input_key
+from spark_jobs.engine.sketches import finished
+from spark_jobs.expressions import duckdb_session
+from spark_jobs.expressions.dialect import Dialect
 
 MANY_ROWS = 50_000
 EXPRESSION_FAILED = "expression_failed"
@@ -42,7 +43,7 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
 
     A side input is under `sequences.side_input_key` of its type: all its facts with a lower lsn, and others at will.
     """
-    found, rejects = Pass(), [REJECTS.empty_table()]
+    found, refused = Pass(), [REJECTS.empty_table()]
     present = frozenset(name for name, rows in facts.items() if rows.num_rows)
     many = sum(rows.num_rows for rows in facts.values()) > MANY_ROWS
     with _registered(facts) as connection:
@@ -53,8 +54,8 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
                 found.failed[view.column] = f"{type(error).__name__}: {error}"
             else:
                 found.partials[view.column] = partials
-                rejects += rejected
-    found.rejects = pa.concat_tables(rejects)
+                refused += rejected
+    found.rejects = pa.concat_tables(refused)
     return found
 
 
@@ -79,48 +80,48 @@ def _registered(facts: Mapping[str, pa.Table]) -> Iterator[duckdb.DuckDBPyConnec
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One in-memory DuckDB per process, one thread: Spark already runs one task per core."""
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
+    return duckdb_session.connect()
 
 
 def _relation(event_type: str) -> str:
     return f"facts_{event_type}"
 
 
-@dataclass(frozen=True)
-class Queries:
-    """DuckDB's text for one view and the event types that are there; `rejects` is None where nothing can fail."""
+def of_facts(view: View, d: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
+    """SELECT of the partials of `facts_of` (event type -> relation): an aggregate's per key and `positions`, a
+    sequence's stored rows with these columns of their facts before them."""
+    if isinstance(view, SequenceView):
+        return sequences.rows(view, d, facts_of, positions)
+    return aggregates.partials(view, d, aggregates.source(view, d, facts_of), positions)
 
-    partials: str
-    rejects: str | None
+
+def counted(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str:
+    """SELECT of the facts that count in the view, not yet grouped; of a sequence as its rows."""
+    if isinstance(view, SequenceView):
+        return sequences.rows(view, d, facts_of)
+    return aggregates.counted(view, d, aggregates.source(view, d, facts_of))
 
 
-def _queries(view: View, present: frozenset[str]) -> Queries | None:
-    own = view.row_types if isinstance(view, SequenceView) else view.event_types
-    facts_of = {name: _relation(name) for name in own if name in present}
-    if not facts_of:
-        return None
-    d = Dialect.DUCKDB
-    if isinstance(view, AggregateView):
-        facts = aggregates.source(view, d, facts_of)
-        return Queries(aggregates.partials(view, d, facts, ["lsn"]), aggregates.rejects(view, d, facts))
-    facts_of |= {sequences.side_input_key(name): _relation(sequences.side_input_key(name)) for name in view.side_inputs}
-    return Queries(sequences.rows(view, d, facts_of), sequences.rejects(view, d, facts_of))
+def rejects(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str | None:
+    """SELECT of lsn, topic, partition, offset, event_type, field of the facts that the view rejects; None: none can."""
+    if isinstance(view, SequenceView):
+        return sequences.rejects(view, d, facts_of)
+    return aggregates.rejects(view, d, aggregates.source(view, d, facts_of))
 
 
 def _one(
     connection: duckdb.DuckDBPyConnection, view: View, present: frozenset[str], many: bool
 ) -> tuple[pa.Table, list[pa.Table]]:
+    """The view's partials, and the facts that it rejects."""
     schema = pa.schema([("lsn", pa.int64()), *view.partial_schema])
-    queries = _queries(view, present & frozenset(view.event_types))
-    if queries is None:
+    facts_of = {name: _relation(name) for name in view.row_types if name in present}
+    if not facts_of:
         return schema.empty_table(), []
-    made = _run(connection, queries.partials, many)
-    if isinstance(view, AggregateView):
-        made = sketched(made, [part.column for part in view.state if part.kind == "SKETCH"])
-    rejected = _run(connection, queries.rejects, many) if queries.rejects else None
-    return made.cast(schema), [_named(rejected, view)] if rejected else []
+    facts_of |= {side_input_key(name): _relation(side_input_key(name)) for name in view.side_inputs}
+    made = _run(connection, of_facts(view, Dialect.DUCKDB, facts_of), many)
+    failing = rejects(view, Dialect.DUCKDB, facts_of)
+    rejected = _run(connection, failing, many) if failing else None
+    return finished(made, view.sketches, schema), [_named(rejected, view)] if rejected else []
 
 
 def _run(connection: duckdb.DuckDBPyConnection, query: str, many: bool) -> pa.Table:
@@ -140,28 +141,3 @@ def _named(rejected: pa.Table, view: View) -> pa.Table:
         .select(REJECTS.names)
         .cast(REJECTS)
     )
-
-
-def batch_partials_sql(view: View, facts_of: Mapping[str, str]) -> str:
-    """Spark: the partials of `facts_of` (every event type of the view -> relation), keyed as in partial_schema.
-
-    Aggregate: keys, partial columns and, where the view has a bucket, `bucket_day`. Sequence: lsn and the stored rows.
-    """
-    if isinstance(view, SequenceView):
-        return sequences.rows(view, Dialect.SPARK, facts_of)
-    made = aggregates.partials(view, Dialect.SPARK, aggregates.source(view, Dialect.SPARK, facts_of))
-    if view.bucket is None:
-        return made
-    return f"SELECT *, to_date({quote(view.bucket, Dialect.SPARK)}) AS bucket_day FROM ({made})"
-
-
-def rejects_sql(view: View, facts_of: Mapping[str, str]) -> str | None:
-    """Spark: lsn, topic, partition, offset, event_type, field of the facts that the view rejects; None: none can be."""
-    if isinstance(view, SequenceView):
-        return sequences.rejects(view, Dialect.SPARK, facts_of)
-    return aggregates.rejects(view, Dialect.SPARK, aggregates.source(view, Dialect.SPARK, facts_of))
-
-
-def merge_sql(view: AggregateView, relation: str) -> str:
-    """Spark: one row per key of `relation`; the columns of partial_schema in and out."""
-    return aggregates.merged(view, Dialect.SPARK, relation)

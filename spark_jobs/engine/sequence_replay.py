@@ -7,11 +7,11 @@ rows -> named relations, the last of them `live` -> resolved (DuckDB) -> all row
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine import sequences
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, listed
 
 Named = Callable[[str], str]
@@ -57,8 +57,7 @@ def resolved(view: SequenceView, live: pa.Table) -> tuple[pa.Table, pa.Table]:
 
     One pass of one DuckDB thread; a sort of a million rows takes it a second, and Spark, just started, ten.
     """
-    with duckdb.connect(config={"threads": 1}) as con:
-        con.execute("SET TimeZone = 'UTC'")
+    with duckdb_session.connect() as con:
         con.register("live", live)
         con.execute(f"CREATE TABLE results AS {sequences.resolve(view, Dialect.DUCKDB, 'live')}")
         made = sequences.stretches(view, Dialect.DUCKDB, "live", "results")
@@ -79,16 +78,16 @@ def replayed(
     deep: relation of the deep keys, and the query of all rows, from which those keys are replayed as a whole.
     """
     new, live = named("new"), named("live")
-    row_columns = listed(["lsn", *view.row_kinds], d)
     rows = _with_deep(recent, stored.rows, deep)
-    touched = f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key) t ON b.key = t.key AND b.stretch_end >= t.s0"
-    replay = f"SELECT b.* FROM {rows.stored} b SEMI JOIN {touched}"
-    relations = (
-        (new, rows.new),
-        (live, f"SELECT {row_columns} FROM {new} UNION ALL SELECT {row_columns} FROM ({replay})"),
+    relations = ((new, rows.new), (live, sequences.live(["lsn", *view.row_kinds], d, rows.stored, new)))
+    parts = zip((stored.rows, stored.results), (named("made_rows"), named("made_results")), _columns(view), strict=True)
+    return Queries(
+        relations,
+        *(
+            f"{sequences.kept(columns, d, built, new)} UNION ALL SELECT {listed(columns, d)} FROM {made}"
+            for built, made, columns in parts
+        ),
     )
-    made = zip((stored.rows, stored.results), (named("made_rows"), named("made_results")), _columns(view), strict=True)
-    return Queries(relations, *(_kept_and_made(*one, touched, d) for one in made))
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,3 @@ def _with_deep(recent: str, stored: str, deep: tuple[str, str] | None) -> _Rows:
     others = f"SELECT n.* FROM {recent} n ANTI JOIN {keys} k ON n.key = k.key"
     whole = f"SELECT a.* FROM ({everything}) a SEMI JOIN {keys} k ON a.key = k.key"
     return _Rows(f"{others} UNION ALL {whole}", f"(SELECT r.* FROM {stored} r ANTI JOIN {keys} k ON r.key = k.key)")
-
-
-def _kept_and_made(stored: str, made: str, columns: list[str], touched: str, d: Dialect) -> str:
-    names = listed(columns, d)
-    kept = f"SELECT b.* FROM {stored} b ANTI JOIN {touched}"
-    return f"SELECT {names} FROM ({kept}) UNION ALL SELECT {names} FROM {made}"

@@ -5,7 +5,7 @@ The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_jobs.definitions.bound_view import BoundRow, SequenceView
@@ -24,15 +24,19 @@ from spark_jobs.expressions.dialect import (
 FOREVER = 2**63 - 1
 
 
-def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -> str:
-    """lsn and the stored row of every fact in `facts_of` (event type -> relation; at least one of the view's)."""
+def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
+    """The stored row of every fact in `facts_of` (event type -> relation; at least one of the view's), after its
+    `positions` (columns of the fact)."""
+    before = listed(positions, dialect)
     selects = [
-        _row(view, row, dialect, _facts(row, dialect, facts_of)) for row in view.rows if row.declaration.of in facts_of
+        _row(view, row, dialect, before, _facts(row, dialect, facts_of))
+        for row in view.rows
+        if row.declaration.of in facts_of
     ]
     return " UNION ALL ".join(selects)
 
 
-def _row(view: SequenceView, row: BoundRow, d: Dialect, facts: str) -> str:
+def _row(view: SequenceView, row: BoundRow, d: Dialect, before: str, facts: str) -> str:
     ts = f"CAST({micros(rendered(row.ts, d), d)} AS BIGINT)"
     columns = [
         f"{rendered(row.columns[name], d)} AS {quote(name, d)}"
@@ -44,7 +48,7 @@ def _row(view: SequenceView, row: BoundRow, d: Dialect, facts: str) -> str:
     where = [f"({rendered(row.where, d)})"] if row.where else []
     where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
     clause = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT lsn, {', '.join([*fixed, *columns])} FROM {facts}{clause}"
+    return f"SELECT {', '.join([before, *fixed, *columns])} FROM {facts}{clause}"
 
 
 def side_input_key(event_type: str) -> str:
@@ -195,30 +199,29 @@ def not_carried(view: SequenceView) -> str:
     return f" WHERE kind NOT IN ({_carried(view)})" if _carried(view) else ""
 
 
-def served(view: SequenceView, dialect: Dialect, stored: tuple[str, str] | None, new: str) -> str:
-    """The serving rule: results that `new` rows leave alone, and what they touch resolved anew.
+def served(view: SequenceView, dialect: Dialect, built: Sequence[str], new: str) -> str:
+    """The results in force: those that `new` rows leave alone, and what they touch resolved anew.
 
-    `stored`: the relations of rows and of results that were built, with their `stretch_end`; None before any build.
+    `built`: the relations of rows and of results, with their `stretch_end`; none before any build.
     """
-    if stored is None:
+    if not built:
         return resolve(view, dialect, new)
-    rows, results = stored
-    resolved = resolve(view, dialect, f"({live(view, dialect, rows, new)})")
-    return f"{kept(view, dialect, results, new)} UNION ALL {resolved}"
+    rows, results = built
+    resolved = resolve(view, dialect, f"({live(view.row_kinds, dialect, rows, new)})")
+    return f"{kept(view.result_kinds, dialect, results, new)} UNION ALL {resolved}"
 
 
-def live(view: SequenceView, dialect: Dialect, stored: str, new: str) -> str:
+def live(columns: Iterable[str], dialect: Dialect, stored: str, new: str) -> str:
     """The rows to resolve: all of `new`, and those of `stored` whose stretch reaches the key's first new row."""
-    columns = listed(view.row_kinds, dialect)
-    fresh = f"SELECT {columns} FROM {new}"
-    replayed = ", ".join(f"r.{quote(name, dialect)}" for name in view.row_kinds)
-    return f"SELECT {replayed} FROM {stored} r SEMI JOIN {_touched(new)} t ON {_reached('r')} UNION ALL {fresh}"
+    names = listed(columns, dialect)
+    replayed = f"SELECT r.* FROM {stored} r SEMI JOIN {_touched(new)} t ON {_reached('r')}"
+    return f"SELECT {names} FROM ({replayed}) UNION ALL SELECT {names} FROM {new}"
 
 
-def kept(view: SequenceView, dialect: Dialect, results: str, new: str) -> str:
-    """The stored results that `new` rows leave alone."""
-    columns = ", ".join(f"b.{quote(name, dialect)}" for name in view.result_kinds)
-    return f"SELECT {columns} FROM {results} b ANTI JOIN {_touched(new)} t ON {_reached('b')}"
+def kept(columns: Iterable[str], dialect: Dialect, stored: str, new: str) -> str:
+    """What is `stored`, rows or results, and left alone by the `new` rows."""
+    names = listed(columns, dialect)
+    return f"SELECT {names} FROM (SELECT r.* FROM {stored} r ANTI JOIN {_touched(new)} t ON {_reached('r')})"
 
 
 def _touched(new: str) -> str:

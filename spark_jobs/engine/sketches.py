@@ -12,12 +12,12 @@ from datasketches import HLL_8, hll_sketch, hll_union
 from spark_jobs.definitions.measures.distinct import LG_K
 
 
-def sketched(table: pa.Table, columns: Iterable[str]) -> pa.Table:
-    """`table` with each list column of `columns` replaced by the sketch of its values; nulls are not values."""
-    for name in columns:
+def finished(table: pa.Table, sketches: Iterable[str], schema: pa.Schema) -> pa.Table:
+    """Partials as they are stored, in `schema`: lists of values become sketches; nulls are not values."""
+    for name in sketches:
         position = table.schema.get_field_index(name)
         table = table.set_column(position, name, _sketches(table[name]))
-    return table
+    return table.cast(schema)
 
 
 def _sketches(lists: pa.ChunkedArray) -> pa.Array:

@@ -6,7 +6,6 @@ DuckDB runs the speed pass and the laws, Spark the batch layer and serving. Expr
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from spark_jobs.expressions.expression import Expression
@@ -59,12 +58,6 @@ def micros(instant: str, dialect: Dialect) -> str:
 def instant(micros: str, dialect: Dialect) -> str:
     """The TIMESTAMP (UTC) of microseconds since 1970."""
     return f"timestamp_micros({micros})" if dialect is Dialect.SPARK else f"make_timestamptz({micros})"
-
-
-def since_epoch(at: datetime) -> int:
-    """Microseconds since 1970, exactly."""
-    since = at.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def exploded(array: str, dialect: Dialect) -> str:

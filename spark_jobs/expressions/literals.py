@@ -5,15 +5,15 @@ text of a literal -> value, or Refused
 
 import math
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 
 from sqlglot import exp
 
+from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.operations.numeric import MAX_BIGINT, MIN_BIGINT
 from spark_jobs.expressions.tree import Node, literal
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?)?Z?", re.ASCII)
 _MICROS = {"MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
 _MICROS |= {"DAY": 24 * _MICROS["HOUR"], "WEEK": 7 * 24 * _MICROS["HOUR"]}
@@ -49,7 +49,7 @@ def instant(text: str) -> Node:
     except ValueError as error:
         raise Refused(f"TIMESTAMP '{text}' is no instant", "TIMESTAMP '2026-01-31 12:00:00.000'") from error
     micros = int((fraction or ".0")[1:].ljust(6, "0"))
-    return literal("TIMESTAMP", (whole - _EPOCH) // timedelta(microseconds=1) + micros)
+    return literal("TIMESTAMP", since_epoch(whole) + micros)
 
 
 def day(text: str) -> Node:

@@ -92,9 +92,14 @@ class Build(Base):
     seconds: Mapped[float] = mapped_column(Float)
     finished_at: Mapped[datetime]
 
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions of the view's tables, in the order of `view.tables`."""
+        return (self.batch_version,) if self.results_version is None else (self.batch_version, self.results_version)
+
 
 class HotKey(Base):
-    """A key that a build of a sequence view has too many rows of. `digest`: as of `waiting.digest`."""
+    """A key that a build of a sequence view has too many rows of. `digest`: as of `deferred_rows.digest`."""
 
     __tablename__ = "hot_keys"
     view_id: Mapped[str] = mapped_column(primary_key=True)

@@ -7,9 +7,9 @@ A stored partial knows nothing of the expression that made it, so old and new on
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, cast
 
-from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
 
@@ -42,11 +42,14 @@ def _told(view: View, before: str) -> str:
     )
 
 
+FREE = {"owner": "", "description": "", "alert": None}
+"""What may change under one version, as nothing that is stored depends on it."""
+
+
 def text_of(view: View) -> str:
     """All that decides the view's numbers, a line each; not its owner, nor its description, nor what it alerts of."""
-    declared: Any = replace(view.declaration, owner="", description="")
-    if isinstance(view, SequenceView):
-        declared = replace(declared, alert=None)
+    free = {name: value for name, value in FREE.items() if hasattr(view.declaration, name)}
+    declared: Any = replace(cast(Any, view.declaration), **free)
     return "\n".join(_lines("view", declared)) + "\n"
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.render import quote_text
 from spark_jobs.ledger.schema import Publication, Run
-from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import serving_sql
@@ -34,8 +34,7 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
     roll_forward(execute, views, store)
     current = store.current_publication()
     sources = store.sources(current) if current else {}
-    unbuilt = Source(batch_version=None, results_version=None, cut=0, horizon=None)
-    new = {view.id: unbuilt for view in views if view.id not in sources}
+    new = {view.id: UNBUILT for view in views if view.id not in sources}
     if current is None or new:
         publication = store.begin_publication("initial", {**sources, **new}, cut=current.cut if current else 0)
         finish(execute, views, store, publication)
@@ -48,7 +47,7 @@ def ensure_named(execute: Execute, views: Views) -> None:
     for schema in tables.SCHEMAS:
         execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
-    wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in built(view))]
+    wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in view.tables)]
     schemas = sorted({table.split(".")[0] for table in wanted})
     known = {f"{schema}.{row[1]}" for schema in schemas for row in _rows(execute(f"SHOW TABLES IN {schema}"))}
     for table in wanted:
@@ -192,14 +191,4 @@ def _refuse_unaudited(run: Run, store: Store) -> None:
 
 def versions(view: View, source: Source | None) -> list[tuple[str, int]]:
     """The Delta tables and versions that a source reads."""
-    if source is None or source.batch_version is None:
-        return []
-    found = [source.batch_version] if source.results_version is None else [source.batch_version, source.results_version]
-    return list(zip(built(view), found, strict=True))
-
-
-def built(view: View) -> list[str]:
-    """The Delta tables that a build of the view writes."""
-    if isinstance(view, AggregateView):
-        return [tables.batch(view.id)]
-    return [tables.batch_rows(view.id), tables.batch_results(view.id)]
+    return list(zip(view.tables, source.versions, strict=False)) if source else []

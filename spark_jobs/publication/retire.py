@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pyarrow.fs import FileSystem, FileType
 
-from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication.publish import Execute, serving_views
 from spark_jobs.registry.views import Views
@@ -31,7 +31,7 @@ def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[s
     if name not in views.served and name in serving_views(execute, "serving"):
         execute(f"DROP VIEW {tables.serving(name)}")
         removed.append(tables.serving(name))
-    for table in (tables.batch(view_id), tables.batch_rows(view_id), tables.batch_results(view_id)):
+    for table in batch_tables(view_id):
         if _remove(table):
             execute(f"DROP TABLE IF EXISTS {table}")
             removed.append(table)
@@ -41,7 +41,7 @@ def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[s
 def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:
     view = views.by_id.get(view_id)
     if view is not None:
-        others = [one.id for one in views if isinstance(one, AggregateView) and view.name in _looked_up(one)]
+        others = [other.id for other in views if view.name in other.looked_up]
         others += [one.name for one in views.chained if one.base.name == view.name]
         if others and views.by_name[view.name] is view:
             yield f"{', '.join(sorted(others))} read{'s' if len(others) == 1 else ''} it"
@@ -49,10 +49,6 @@ def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:
     for pin in store.pins():
         if view_id in store.sources(pin.publication_id):
             yield f"pin {pin.name} shows it: `./tidemark pin drop {pin.name}`"
-
-
-def _looked_up(view: AggregateView) -> set[str]:
-    return {lookup.view for lookup in view.lookups.values()}
 
 
 def _remove(table: str) -> bool:

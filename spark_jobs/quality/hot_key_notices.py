@@ -15,7 +15,7 @@ from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage import duckdb_reader
 
 NAMED = 3
 MANY = 100
@@ -48,7 +48,7 @@ def hot_keys(store: Store, run_id: str) -> Iterator[str]:
 def _found(view: SequenceView, version: int, horizon: timedelta) -> tuple[int, list[str]]:
     """How many keys, and the first of them, those with the most rows first."""
     microseconds = horizon // timedelta(microseconds=1)
-    with duckdb_reader.connect({"stored": (tables.batch_rows(view.id), version)}) as con:
+    with duckdb_reader.connect({"stored": (view.tables[0], version)}) as con:
         con.execute(
             "CREATE TEMP TABLE long AS SELECT key, sum(size) AS size FROM ("
             f"SELECT key, count(*) AS size FROM stored WHERE stretch_end < {sequences.FOREVER} "

@@ -17,7 +17,8 @@ from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.engine import aggregates, record_outcomes, sequences
 from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
-from spark_jobs.engine.sketches import add_sketches, sketched
+from spark_jobs.engine.partials import of_facts
+from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.storage import duckdb_reader
 
@@ -99,9 +100,8 @@ def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:
     """A table in `con` with one row per key and the view's partial columns."""
     facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
-    made = con.sql(aggregates.partials(view, DUCKDB, aggregates.source(view, DUCKDB, facts_of))).to_arrow_table()
-    hll = [part.column for part in view.state if part.kind == "SKETCH"]
-    con.register("made", sketched(made, hll).cast(view.partial_schema))
+    made = con.sql(of_facts(view, DUCKDB, facts_of, ())).to_arrow_table()
+    con.register("made", finished(made, view.sketches, view.partial_schema))
     con.execute(f"CREATE OR REPLACE TEMP TABLE rebuilt_{view.id} AS FROM made")
     return f"rebuilt_{view.id}"
 
@@ -115,6 +115,4 @@ def stored(view: SequenceView) -> tuple[str, str]:
 
 def connect() -> duckdb.DuckDBPyConnection:
     """A connection to rebuild in."""
-    con = duckdb_reader.connect({})
-    add_sketches(con)
-    return con
+    return duckdb_reader.connect({}, sketches=True)

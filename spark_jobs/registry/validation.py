@@ -15,8 +15,9 @@ from spark_jobs.definitions.binder import ViewError
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
 from spark_jobs.definitions.spec import SOURCE_LSN
-from spark_jobs.engine import aggregates, chained_view, sequences
-from spark_jobs.engine.chained_view import ChainedView, answer_kinds
+from spark_jobs.engine import chained_view, partials, sequences
+from spark_jobs.engine.chained_view import ChainedView
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, type_of
 from spark_jobs.expressions.kinds import Kind
 
@@ -46,21 +47,22 @@ def check_alert(view: SequenceView, shapes: EventTypes) -> None:
 
 def check_bound(view: View) -> None:
     """Bind every query of the view in DuckDB over empty tables. Raises ViewError."""
-    if isinstance(view, SequenceView) and (
-        noted := [name for name in view.side_inputs if view.event_columns[name].is_outcome]
-    ):
+    if outcomes := [name for name in view.side_inputs if view.event_columns[name].is_outcome]:
         raise ViewError(
-            f"rows have the side input {', '.join(noted)}", "a side input comes through a topic; record outcomes do not"
+            f"rows have the side input {', '.join(outcomes)}",
+            "a side input comes through a topic; record outcomes do not",
         )
     connection = _connection()
     for event_type in view.event_types:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")
     facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
     try:
-        if isinstance(view, AggregateView):
-            _check_aggregate(connection, view, facts_of)
-        else:
-            _check_sequence(connection, view, facts_of)
+        connection.execute(f"CREATE OR REPLACE VIEW r AS {partials.of_facts(view, D, facts_of)}")
+        connection.sql("FROM r").fetchall()
+        if rejects := partials.rejects(view, D, facts_of):
+            connection.sql(rejects).fetchall()
+        if isinstance(view, SequenceView):
+            _check_sequence(connection, view)
     except duckdb.Error as error:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 
@@ -68,7 +70,7 @@ def check_bound(view: View) -> None:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One for all views: to open one takes longer than to check a view."""
-    return duckdb.connect(config={"threads": 1})
+    return duckdb_session.connect()
 
 
 def _fact_columns(view: View, event_type: str) -> str:
@@ -77,19 +79,9 @@ def _fact_columns(view: View, event_type: str) -> str:
     return ", ".join([coordinates, *(f'"{name}" {type_of(kind, D)}' for name, kind in kinds.items())])
 
 
-def _check_aggregate(connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str]) -> None:
-    facts = aggregates.source(view, D, facts_of)
-    connection.sql(aggregates.partials(view, D, facts, ["lsn"])).fetchall()
-    if rejects := aggregates.rejects(view, D, facts):
-        connection.sql(rejects).fetchall()
-
-
-def _check_sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView, facts_of: Mapping[str, str]) -> None:
+def _check_sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView) -> None:
     if view.declaration.resolve is not None:
         _check_resolve(view, view.declaration.resolve)
-    connection.execute(f"CREATE OR REPLACE VIEW r AS {sequences.rows(view, D, facts_of)}")
-    if rejects := sequences.rejects(view, D, facts_of):
-        connection.sql(rejects).fetchall()
     _check_results(connection, view)
     connection.execute(f"CREATE OR REPLACE VIEW res AS {sequences.resolve(view, D, 'r')}")
     connection.sql(sequences.final(view, D, "res")).fetchall()
@@ -143,7 +135,7 @@ def _check_results(connection: duckdb.DuckDBPyConnection, view: SequenceView) ->
 def check_chained(view: ChainedView) -> None:
     """Bind the query of a chained view in DuckDB. Raises ViewError."""
     columns = ", ".join(
-        f'CAST(NULL AS {type_of(kind, D)}) AS "{name}"' for name, kind in answer_kinds(view.base).items()
+        f'CAST(NULL AS {type_of(kind, D)}) AS "{name}"' for name, kind in view.base.answer_kinds.items()
     )
     try:
         _connection().sql(chained_view.answered(view, D, f"SELECT {columns}")).fetchall()

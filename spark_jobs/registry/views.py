@@ -118,9 +118,7 @@ def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate
         with _blamed(file):
             base = loaded.served.get(str(one.of_view))
             if base is None:
-                raise ViewError(
-                    f"there is no view {one.of_view}", f"known are {', '.join(loaded.served)}"
-                )
+                raise ViewError(f"there is no view {one.of_view}", f"known are {', '.join(loaded.served)}")
             view = chained_view.bind_chained(name, _where(file), one, base)
             _check_file(file, view)
             check_chained(view)

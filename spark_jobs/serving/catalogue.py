@@ -11,11 +11,10 @@ import sqlglot
 
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.definitions.spec import Trailing
-from spark_jobs.engine import aggregates, sequences
 from spark_jobs.engine.chained_view import ASKED_AT, ChainedView, Served, stored_of
-from spark_jobs.engine.partials import batch_partials_sql
+from spark_jobs.engine.partials import of_facts
 from spark_jobs.expressions.dialect import Dialect
-from spark_jobs.ledger.source import UNBUILT, Source
+from spark_jobs.ledger.source import UNBUILT, Source, with_unbuilt
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.dbt_sources import columns
 from spark_jobs.serving.formatting import Answer
@@ -41,9 +40,7 @@ def kind(view: Served) -> str:
 
 def grain(view: Served) -> str:
     """What a row of the answer stands for: its keys."""
-    if isinstance(view, SequenceView):
-        return view.key
-    return ", ".join((view.aggregate if isinstance(view, ChainedView) else view).served_keys)
+    return ", ".join(view.served_keys)
 
 
 def listed(views: Views, sources: Mapping[str, Source], coverage: Covered) -> Answer:
@@ -76,24 +73,16 @@ def shown(view: Served, views: Views, sources: Mapping[str, Source]) -> Iterator
     yield "columns", "\n".join(f"{name:24} {said.get('data_type', '')}" for name, said in columns(view).items())
     if not isinstance(view, ChainedView):
         yield from _steps(view)
-    known = {one.id: sources.get(one.id, UNBUILT) for one in views}
+    known = with_unbuilt(views.by_id, sources)
     yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
 
 
 def _steps(view: View) -> Iterator[tuple[str, str]]:
-    """What the layers store of it, and how that becomes an answer."""
+    """What the layers store of the view."""
     facts_of = {event_type: f"facts.{event_type}" for event_type in view.event_types}
-    if isinstance(view, AggregateView):
-        partials = aggregates.partials(view, Dialect.DUCKDB, aggregates.source(view, Dialect.DUCKDB, facts_of))
-        yield "partial, in the speed layer (DuckDB)", _pretty(partials, Dialect.DUCKDB)
-        yield "partial, in the batch layer (Spark)", _pretty(batch_partials_sql(view, facts_of), Dialect.SPARK)
-        yield "merge", _pretty(aggregates.merged(view, Dialect.SPARK, "partials"), Dialect.SPARK)
-    else:
-        yield (
-            "rows, in the speed layer (DuckDB)",
-            _pretty(sequences.rows(view, Dialect.DUCKDB, facts_of), Dialect.DUCKDB),
-        )
-        yield "rows to results", _pretty(sequences.resolve(view, Dialect.SPARK, "rows"), Dialect.SPARK)
+    speed, batch = (of_facts(view, dialect, facts_of) for dialect in (Dialect.DUCKDB, Dialect.SPARK))
+    yield "partials, in the speed layer (DuckDB)", _pretty(speed, Dialect.DUCKDB)
+    yield "partials, in the batch layer (Spark)", _pretty(batch, Dialect.SPARK)
 
 
 def _pretty(sql: str, dialect: Dialect) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from spark_jobs.definitions.bound_view import RANK, AggregateView
-from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.engine import chained_view
+from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 
 D = Dialect.DUCKDB
@@ -34,41 +34,50 @@ class Shape:
 
 
 def shape_of(view: Served, *, served: bool = False, tolerance: float | None = None) -> Shape:
-    """The shape of `Merged.own`, or of what is `served`.
+    """The shape of `LocalAnswers.own`, or of what is `served`.
 
     tolerance: for DOUBLE values without one, where two programs did the arithmetic.
     """
-    if isinstance(view, ChainedView):
-        return shape_of(view.aggregate, served=served, tolerance=tolerance)
-    if not isinstance(view, AggregateView):
-        doubles = [name for name, kind in view.results.items() if kind == "DOUBLE"]
-        given = {} if tolerance is None else dict.fromkeys(doubles, tolerance)
-        return Shape([view.key], list(view.results), given)
-    stated = {one.name: one.measure.tolerance or tolerance for one in view.measures}
-    tolerances = {name: limit for name, limit in stated.items() if limit is not None}
-    if not served:
-        return Shape(list(view.keys), list(stated), tolerances)
-    values = [*stated, *view.derived, *([RANK] if view.top else []), *view.lookups]
-    if tolerance is not None:
-        tolerances |= {name: tolerance for name, one in view.derived.items() if one.kind == "DOUBLE"}
-    return Shape(list(view.served_keys), values, tolerances)
+    aggregate = chained_view.aggregate_of(view)
+    stated = {one.name: one.measure.tolerance for one in aggregate.measures} if aggregate else {}
+    values = [name for name in view.answer_kinds if name not in view.served_keys]
+    limits = {name: stated.get(name) or (tolerance if view.answer_kinds[name] == "DOUBLE" else None) for name in values}
+    tolerances = {name: limit for name, limit in limits.items() if limit is not None}
+    if aggregate and not served:
+        return Shape(list(aggregate.keys), list(stated), tolerances)
+    return Shape(list(view.served_keys), [*values, *view.lookups], tolerances)
 
 
-def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape) -> tuple[int, int]:
-    """Fill `differing`: keys, `n`, in_left, in_right, and l_/r_ values. Returns rows compared and rows that differ.
+@dataclass(frozen=True)
+class Comparison:
+    """The rows in which two relations differ: keys, `n`, in_left, in_right, and l_/r_ values, in the table `name`."""
 
-    `right` is cast to the types of `left`, whose names it must have.
-    """
+    con: duckdb.DuckDBPyConnection
+    shape: Shape
+    name: str
+    rows: int  # compared
+    differing: int
+
+    def first(self, sides: tuple[str, str], limit: int = 10, where: str = "true") -> list[str]:
+        """The first differing rows in words: `store_id=3, day=2026-11-21: orders 5 (batch) 6 (speed)`."""
+        order = ", ".join(f"{quote(key, D)} NULLS FIRST" for key in self.shape.keys)
+        rows = self.con.execute(f"SELECT * FROM {self.name} WHERE {where} ORDER BY {order}, n LIMIT {limit:d}")
+        columns = [column[0] for column in rows.description or ()]
+        return [_said(dict(zip(columns, row, strict=True)), self.shape, sides) for row in rows.fetchall()]
+
+
+def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape, name: str = "differing") -> Comparison:
+    """What differs, kept in `con` as the table `name`; `right` is cast to the types of `left`, whose names it has."""
     con.execute(f"CREATE OR REPLACE TEMP TABLE left_rows AS SELECT {listed(shape.columns, D)} FROM ({left})")
     con.execute("CREATE OR REPLACE TEMP TABLE right_rows AS SELECT * FROM left_rows WHERE false")
     con.execute(f"INSERT INTO right_rows SELECT {listed(shape.columns, D)} FROM ({right})")
     only = " WHERE false" if _digest(con, "left_rows", shape) == _digest(con, "right_rows", shape) else ""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE differing AS {_differing(shape, _doubles(con), only)}")
-    compared, differ = con.execute(
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_differing(shape, _doubles(con), only)}")
+    rows, differing = con.execute(
         "SELECT greatest((SELECT count(*) FROM left_rows), (SELECT count(*) FROM right_rows)), "
-        "(SELECT count(*) FROM differing)"
+        f"(SELECT count(*) FROM {name})"
     ).fetchall()[0]
-    return compared, differ
+    return Comparison(con, shape, name, rows, differing)
 
 
 def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[object, ...]:
@@ -111,16 +120,6 @@ def _equal(name: str, shape: Shape, doubles: set[str]) -> str:
     if limit is None:
         return f"({exact})"
     return f"({exact} OR coalesce(abs({a} - {b}) <= {limit!r} * greatest(1, abs({a}), abs({b})), false))"
-
-
-def first(
-    con: duckdb.DuckDBPyConnection, shape: Shape, names: tuple[str, str], limit: int = 10, where: str = "true"
-) -> list[str]:
-    """The first differing rows in words: `store_id=3, day=2026-11-21: orders 5 (batch) 6 (speed)`."""
-    order = ", ".join(f"{quote(key, D)} NULLS FIRST" for key in shape.keys)
-    found = con.execute(f"SELECT * FROM differing WHERE {where} ORDER BY {order}, n LIMIT {limit:d}")
-    columns = [column[0] for column in found.description or ()]
-    return [_said(dict(zip(columns, row, strict=True)), shape, names) for row in found.fetchall()]
 
 
 def _said(row: dict[str, object], shape: Shape, names: tuple[str, str]) -> str:

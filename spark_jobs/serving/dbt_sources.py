@@ -12,7 +12,8 @@ import yaml
 
 from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import RANK, AggregateView
-from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.engine import chained_view
+from spark_jobs.engine.chained_view import Served
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import ROOT
 
@@ -63,16 +64,16 @@ def _table(view: Served) -> dict[str, Any]:
 
 def columns(view: Served) -> dict[str, dict[str, str]]:
     """The served columns in their order, each with its type where it is declared, and what it is made of."""
-    if isinstance(view, ChainedView):
-        return columns(view.aggregate)
-    if not isinstance(view, AggregateView):
-        kinds = {view.key: view.rows[0].key.kind, **view.results}
-        return {name: {"data_type": kind} for name, kind in kinds.items()}
-    keys = {name: _key(view, name, kind) for name, kind in view.served_keys.items()}
-    measures = {one.name: {"data_type": one.answer_kind, "description": _made_of(one)} for one in view.measures}
-    derived = {name: {"data_type": one.kind, "description": one.text} for name, one in view.derived.items()}
-    lookups = {name: {"description": f"{one.column} of {one.view}, as it is now"} for name, one in view.lookups.items()}
-    rank = {RANK: {"data_type": "BIGINT", "description": f"1 for the greatest {view.top.by}"}} if view.top else {}
+    shaped = chained_view.aggregate_of(view)
+    if shaped is None:
+        return {name: {"data_type": kind} for name, kind in view.answer_kinds.items()}
+    keys = {name: _key(shaped, name, kind) for name, kind in shaped.served_keys.items()}
+    measures = {one.name: {"data_type": one.answer_kind, "description": _made_of(one)} for one in shaped.measures}
+    derived = {name: {"data_type": one.kind, "description": one.text} for name, one in shaped.derived.items()}
+    lookups = {
+        name: {"description": f"{one.column} of {one.view}, as it is now"} for name, one in shaped.lookups.items()
+    }
+    rank = {RANK: {"data_type": "BIGINT", "description": f"1 for the greatest {shaped.top.by}"}} if shaped.top else {}
     return keys | measures | derived | rank | lookups
 
 

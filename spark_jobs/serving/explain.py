@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.definitions.windows import END, START
 from spark_jobs.engine import chained_view
-from spark_jobs.engine.chained_view import ChainedView, Served, aggregate_of, answer_kinds
+from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.expressions.kinds import Kind, duckdb_of
-from spark_jobs.ledger.source import UNBUILT, Source
+from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.lineage import Event, origins, raw
@@ -67,14 +67,14 @@ class Explanation:
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
     """Explain the rows of view `name` with the keys `given` as `column=value`. Raises ExplainError."""
     current = store.current_publication()
-    every = {one.id: UNBUILT for one in views} | (store.sources(current) if current else {})
+    every = with_unbuilt(views.by_id, store.sources(current) if current else {})
     view, sources = _served(find(views, name), name, views, ready(views, every, store.promoted()), every)
     key = _key(view, given)
     now = datetime.now(UTC)
     least = min(source.cut for source in sources.values())
     merged = LocalAnswers(views, sources, max(coverage.covered(least), default=least), now)
     stored = merged.stored_of(view)
-    where = matching(key, _kinds(view))
+    where = matching(key, view.served_keys)
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
     rows, speed, found = "false", [], []
     if not isinstance(view, ChainedView):
@@ -123,16 +123,9 @@ def _perhaps(near: Mapping[str, None]) -> str:
     return f"; near: {', '.join(near)}" if near else ""
 
 
-def _kinds(view: Served) -> dict[str, Kind]:
-    if aggregate := aggregate_of(view):
-        return dict(aggregate.served_keys)
-    assert isinstance(view, SequenceView)
-    return {view.key: view.row_kinds["key"], "key": view.row_kinds["key"]}
-
-
 def _key(view: Served, given: Sequence[str]) -> Row:
     """Column -> value. Some of the keys will do; then several rows are explained."""
-    names = [name for name in _kinds(view) if name != "key"]
+    names = list(view.served_keys)
     if not given:
         raise ExplainError(f"say which row of {view.name}: {' '.join(f'{name}=...' for name in names)}")
     key = {}
@@ -140,7 +133,7 @@ def _key(view: Served, given: Sequence[str]) -> Row:
         name, equals, text = one.partition("=")
         if not equals or name not in names:
             raise ExplainError(f"{one}: the keys of {view.name} are {', '.join(names)}; write {names[0]}=value")
-        key[name] = value_of(text, _kinds(view)[name], one)
+        key[name] = value_of(text, view.served_keys[name], one)
     return key
 
 
@@ -175,8 +168,8 @@ def matching(key: Row, kinds: Mapping[str, Kind]) -> str:
 def _stored(view: View, key: Row, now: datetime) -> str:
     """SQL that is true for the stored rows behind the answer with this key."""
     if not isinstance(view, AggregateView):
-        return matching({"key": key.get(view.key)}, _kinds(view))
-    stored = matching({name: value for name, value in key.items() if name in view.keys}, _kinds(view))
+        return matching({"key": key.get(view.key)}, {"key": view.served_keys[view.key]})
+    stored = matching({name: value for name, value in key.items() if name in view.keys}, view.served_keys)
     if view.window is None:
         return stored
     return f"{stored} AND {view.window.panes(D, key.get(START), key.get(END), now)}"
@@ -193,26 +186,24 @@ def _rows(merged: LocalAnswers, sql: str) -> list[Row]:
 
 
 def _batch(merged: LocalAnswers, view: View, stored: str) -> dict[str, list[Row]]:
-    parts = {"row": merged.stored(view)}
-    if isinstance(view, SequenceView):
-        parts = {"results": merged.results(view), "rows": merged.stored(view)}
-    return {what: _rows(merged, f"SELECT * FROM ({sql}) WHERE {stored}") for what, sql in parts.items() if sql}
+    tables = merged.built(view)
+    names = ("row",) if len(view.tables) == 1 else ("rows", "results")
+    return {
+        what: _rows(merged, f"SELECT * FROM {table} WHERE {stored}") for what, table in zip(names, tables, strict=False)
+    }
 
 
 def _below(merged: LocalAnswers, view: ChainedView, key: Row) -> Below:
     """The rows of the base that count for the key."""
-    base = merged.base(view)
+    base = merged.base_of(view)
     counted = chained_view.contributing_rows(view, base, D, merged.answer(base), merged.now)
     where = matching({f"k__{name}": value for name, value in key.items()},
-                     {f"k__{name}": kind for name, kind in _kinds(view).items()})  # fmt: skip
-    columns = listed(answer_kinds(base), D)
-    keys = tuple(name for name in _kinds(base) if name != "key")
-    return Below(base.name, keys, _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
+                     {f"k__{name}": kind for name, kind in view.served_keys.items()})  # fmt: skip
+    columns = listed(base.answer_kinds, D)
+    return Below(base.name, tuple(base.served_keys), _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
 
 
 def _lookups(view: Served, answer: list[Row]) -> list[Row]:
-    if not isinstance(view, AggregateView):
-        return []
     return [
         {"column": column, "from": lookup.view, "key": row[lookup.key], "value": row[column]}
         for column, lookup in view.lookups.items()
@@ -227,7 +218,7 @@ def _nobody(merged: LocalAnswers, view: Served, key: Row) -> str:
     for name, value in key.items():
         text = f"CAST({quote(name, D)} AS VARCHAR)"
         near = f"levenshtein({text}, {literal(str(value))})"
-        if _kinds(view)[name] in ("BIGINT", "DOUBLE") and value is not None:
+        if view.served_keys[name] in ("BIGINT", "DOUBLE") and value is not None:
             near = f"abs({quote(name, D)} - {value})"
         found = f"SELECT DISTINCT {text} AS k, {near} AS d FROM ({merged.answer(view)}) ORDER BY d NULLS LAST, k"
         keys = [str(row["k"]) for row in _rows(merged, f"{found} LIMIT {NEAR}")]

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
-from spark_jobs.engine import aggregates, deferred_rows, record_outcomes, sequences
+from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.engine import aggregates, deferred_rows, record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.partials import of_facts
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader, log_reader, tables
@@ -65,7 +66,7 @@ def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -
 
 def _side_inputs(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
     """The records of these rows' side inputs: the newest before each, such as its model."""
-    if not isinstance(view, SequenceView) or not view.side_inputs or not found:
+    if not view.side_inputs or not found:
         return
     known = SideInputs([view], cut, log_reader.read_schema_history()).before(max(one.lsn for one in found))
     for facts in known.values():
@@ -82,12 +83,7 @@ def _facts(merged: LocalAnswers, event_type: str, cut: int) -> str:
 def _matching(merged: LocalAnswers, view: View, facts_of: Mapping[str, str], where: str, layer: str) -> list[Origin]:
     if not facts_of:
         return []
-    if isinstance(view, SequenceView):
-        rows = sequences.rows(view, D, facts_of)
-        return _placed(merged, f"SELECT lsn, tie, '{layer}' AS layer FROM ({rows}) WHERE {where}")
-    assert isinstance(view, AggregateView)
-    per = ("lsn", "topic", "partition", "offset")
-    partials = aggregates.partials(view, D, aggregates.source(view, D, facts_of), per)
+    partials = of_facts(view, D, facts_of, aggregates.COORDINATES)
     found = merged.con.execute(f"SELECT DISTINCT {PLACE} FROM ({partials}) WHERE {where}").fetchall()
     return [Origin(lsn, topic, partition, offset, layer) for lsn, topic, partition, offset in found]
 

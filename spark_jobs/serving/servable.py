@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
@@ -26,5 +26,4 @@ def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
 def _is_servable(view: Served, names: set[str]) -> bool:
     if isinstance(view, ChainedView):
         return _is_servable(view.base, names)
-    lookups = {lookup.view for lookup in view.lookups.values()} if isinstance(view, AggregateView) else set()
-    return {view.name, *lookups} <= names
+    return {view.name, *view.looked_up} <= names

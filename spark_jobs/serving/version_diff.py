@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import Shape, compare, first, shape_of
+from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.explain import ExplainError
 from spark_jobs.serving.local_answer import LocalAnswers
 
@@ -36,9 +36,9 @@ def difference(views: Views, name: str, sources: Mapping[str, Source], head: int
     old, new = versions[-2:]
     merged = LocalAnswers(views, sources, head)
     shape = _common(old, new)
-    rows, differing = compare(merged.con, merged.answer(old), merged.answer(new), shape)
-    said = first(merged.con, shape, (f"version {old.version}", f"version {new.version}"), limit)
-    return Difference(old.id, new.id, head, tuple(shape.columns), rows, differing, tuple(said))
+    compared = compare(merged.con, merged.answer(old), merged.answer(new), shape)
+    said = compared.first((f"version {old.version}", f"version {new.version}"), limit)
+    return Difference(old.id, new.id, head, tuple(shape.columns), compared.rows, compared.differing, tuple(said))
 
 
 def _common(old: View, new: View) -> Shape:

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 from kafka import KafkaConsumer, TopicPartition
@@ -22,6 +21,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.definitions.spec import SOURCE_LSN, Alert
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, instant, quote, rendered
 from spark_jobs.sample.block import facts
 from spark_jobs.sample.producer import Producer
@@ -132,8 +132,7 @@ def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[st
     columns = [f"key AS {quote(view.key, D)}", *(quote(name, D) for name in view.columns), f"lsn AS {SOURCE_LSN}"]
     at = f"strftime({instant('ts', D)}, '%Y-%m-%dT%H:%M:%S.%gZ')"
     own = f"SELECT {', '.join(columns)}, {at} AS occurred_at, tie FROM rows"
-    with duckdb.connect(config={"threads": 1}) as con:
-        con.execute("SET TimeZone = 'UTC'")
+    with duckdb_session.connect() as con:
         con.register("rows", rows)
         where = rendered(view.alert_where, D)
         found = con.sql(f"SELECT * FROM ({own}) WHERE {where} ORDER BY {SOURCE_LSN}, tie").to_arrow_table()

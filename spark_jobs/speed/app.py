@@ -33,7 +33,7 @@ from spark_jobs.speed.catalog_names import name_for_readers
 from spark_jobs.speed.distributed import take
 from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
-from spark_jobs.speed.partials_step import Outcome, write_new
+from spark_jobs.speed.partials_step import Batch, Outcome, process
 from spark_jobs.speed.status import Clock, Status
 from spark_jobs.storage.log_reader import ARROW_ROWS
 from spark_jobs.storage.session import driver, spark_session
@@ -70,7 +70,8 @@ class SpeedLayer:
         self.end = continuity.EMPTY
         self.history = SchemaHistory()
         self.epoch = 0
-        self.direct: InProcessWriter
+        self.in_process: InProcessWriter
+        self.side_inputs: SideInputs
 
     def prepare(self) -> None:
         """Topics, tables, the log's end, everything that the log has and the partials lack, and new schemas."""
@@ -82,12 +83,12 @@ class SpeedLayer:
         threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
         self.end = land.log_end()
         self.history = in_force.with_new(self.end.lsn + 1)
-        side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
-        self.direct = InProcessWriter(side_inputs)
+        self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
+        self.in_process = InProcessWriter(self.history)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
         catch_up.restore_window(self.window)
-        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, side_inputs, self._caught_up)
+        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.side_inputs, self._caught_up)
         self.alerts.notify(self.end.lsn, self.end.lsn)
         self._land_schemas()
 
@@ -135,8 +136,8 @@ class SpeedLayer:
         control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
         lsn = self.end.lsn + 1
         nothing = row_types.RECORD.empty_table()
-        self.direct.land(nothing, lsn, {**control, **said}, schemas)
-        self.direct.write_new(nothing, lsn, self._active(), self.window, dt.datetime.now(dt.UTC))
+        self.in_process.land(nothing, lsn, {**control, **said}, schemas)
+        self._process(self.in_process.decode(nothing, lsn), lsn, 0, dt.datetime.now(dt.UTC))
         self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
 
     def run(self) -> None:
@@ -177,36 +178,33 @@ class SpeedLayer:
         records = self._stamped(batch, lsn)
         control = partial(land.control, self.epoch, ranges, topic_ids, started_at)
         clock = Clock()
-        if size <= settings().direct_records:
-            count, outcome = self._directly(records, lsn, control, clock)
-        else:
-            count, outcome = self._on_workers(records, lsn, control, clock)
+        landed = self._in_process if size <= settings().direct_records else self._distributed
+        count, taken = landed(records, lsn, control, clock)
+        outcome = self._process(taken, lsn, count, clock.started_at)
+        clock.lap("partials")
         self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.epoch)
         self.status.set_aside(outcome.failed)
         self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
         self.alerts.notify(lsn, lsn)
 
-    def _directly(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
-        """The short way: the driver has the records, so they are evaluated once."""
+    def _in_process(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Batch]:
+        """Land in this process: the driver has the records, so they are evaluated once."""
         taken = records.toArrow().cast(row_types.RECORD)
         clock.lap("read")
-        self.direct.land(taken, lsn, control(taken.num_rows))
+        self.in_process.land(taken, lsn, control(taken.num_rows))
         clock.lap("land")
-        outcome = self.direct.write_new(taken, lsn, self._active(), self.window, clock.started_at)
-        clock.lap("partials")
-        return taken.num_rows, outcome
+        return taken.num_rows, self.in_process.decode(taken, lsn)
 
-    def _on_workers(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Outcome]:
-        """The long way. The records are read from Kafka once: two reads could differ (compaction, retention)."""
+    def _distributed(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Batch]:
+        """Land by the workers, who read from Kafka once: two reads could differ (compaction, retention)."""
         taken = take(records, self.history, landed_on=dt.datetime.now(dt.UTC).date())
         clock.lap("read")
         land.commit(taken.landed, lsn, control(taken.records))
         clock.lap("land")
-        outcome = write_new(
-            taken, {lsn: taken.records}, self._active(), self.window, self.direct.side_inputs, clock.started_at
-        )
-        clock.lap("partials")
-        return taken.records, outcome
+        return taken.records, taken
+
+    def _process(self, batch: Batch, lsn: int, records: int, started_at: dt.datetime) -> Outcome:
+        return process(batch, {lsn: records}, self._active(), self.window, self.side_inputs, started_at)
 
     def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
         """The columns of tables.RECORD, in few partitions: one task per core, not one per Kafka partition."""

@@ -16,7 +16,7 @@ from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.settings import settings
 from spark_jobs.speed import partials_table
 from spark_jobs.speed.distributed import take
-from spark_jobs.speed.partials_step import Outcome, write_missing, write_new
+from spark_jobs.speed.partials_step import Outcome, process, process_again
 from spark_jobs.storage import coverage
 from spark_jobs.storage.log_reader import LogRecords
 from spark_jobs.storage.side_inputs import SideInputs
@@ -80,12 +80,12 @@ def catch_up(
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         first, last = gap.bounds
-        taken = take(LogRecords(spark, (gap.bounds,)), side_inputs.history)
+        batch = take(LogRecords(spark, (gap.bounds,)), side_inputs.history)
         if gap.is_new:
-            outcome = write_new(taken, gap.counts, missing, window, side_inputs, started_at)
+            outcome = process(batch, gap.counts, missing, window, side_inputs, started_at)
         else:
-            outcome = write_missing(
-                taken, list(gap.counts), missing, partials_table.duplicates(first, last), side_inputs
+            outcome = process_again(
+                batch, list(gap.counts), missing, partials_table.duplicates(first, last), side_inputs
             )
         progress(gap, outcome)
 

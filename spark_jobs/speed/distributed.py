@@ -1,4 +1,4 @@
-"""The long way for large micro-batches and for catch-up: the pass on Spark's workers, who write the files themselves.
+"""Large micro-batches and catch-up: the steps of `partials_step` on Spark's workers, who write the files themselves.
 
 records -> take: mapInArrow(land?, decode) -> facts on disk, for as long as the pass lasts
 facts + verdict -> derive: mapInArrow(drop duplicates, views) -> data files of speed.partials that no version names yet
@@ -9,7 +9,7 @@ through the JVM; landed ones are read from the log's files by the workers. No ro
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
@@ -21,21 +21,23 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.speed import staged_facts
+from spark_jobs.speed import partials_table, staged_facts
 from spark_jobs.speed.land import stamped
+from spark_jobs.speed.partials_step import Controls, Derived
 from spark_jobs.speed.partials_table import OPEN, SPAN
 from spark_jobs.speed.pass_rows import FIXED, found_rows, laid_out, partial_rows, partials_schema, views_over
 from spark_jobs.speed.staged_facts import StagedFactsWriter
-from spark_jobs.storage import tables
+from spark_jobs.storage import data_files, tables
 from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
 from spark_jobs.storage.log_reader import Batches, LogRecords, Reader
+from spark_jobs.storage.side_inputs import SideInputs
 
 FAILURE_ROW = "__failed__"
 """A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
 FILE_ROW = "__file__"
 """A file that a task has written."""
 RECORDS_ROW = "__records__"
-"""How many records a task was side_inputs."""
+"""How many records a task was given."""
 REPORT = pa.schema([*FIXED, ("file", WRITTEN), ("size", pa.int64())])
 """What the driver is told: the control rows of rejected records, and these three kinds."""
 
@@ -45,8 +47,11 @@ Facts = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The first half of a pass. rejects: control rows; landed: files of the log; facts: files of facts."""
+class StagedBatch:
+    """Records whose facts the workers have put on disk (a `partials_step.Batch`).
+
+    records: how many; rejects: control rows; landed: files of the log; facts: files of facts.
+    """
 
     spark: SparkSession
     records: int
@@ -54,46 +59,43 @@ class Taken:
     landed: list[Written]
     facts: list[Written]
 
+    def ids(self) -> pa.Table:
+        return staged_facts.ids(self.facts)
 
-@dataclass(frozen=True)
-class Derived:
-    """The second half. rejects: control rows; failed: view column -> why its pass failed."""
+    def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Facts) -> Derived:
+        if not self.facts:
+            return Derived()
+        addresses = [one.address for one in self.facts]
+        task = _deriving(addresses, list(views), duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
+        report = _run(self.spark.range(0, len(addresses), 1, len(addresses)), task)
+        failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
+        failed = {one["view"]: one["reason"] for one in failures}
+        return Derived(files=_files(report), rejects=_rejects(report), failed=failed)
 
-    partials: list[Written]
-    rejects: pa.Table = field(default_factory=FIXED.empty_table)
-    failed: dict[str, str] = field(default_factory=dict)
+    def undo(self, derived: Derived) -> None:
+        data_files.discard(derived.files)
+
+    def commit(self, derived: Derived, controls: Controls, control_rows: Iterable[pa.Table]) -> None:
+        partials_table.commit(derived.files, controls, control_rows)
+
+    def close(self, side_inputs: SideInputs) -> None:
+        data_files.discard(self.facts)
 
 
-def take(records: Records, history: SchemaHistory, landed_on: date | None = None) -> Taken:
+def take(records: Records, history: SchemaHistory, landed_on: date | None = None) -> StagedBatch:
     """Decode `records` (columns of tables.RECORD); with `landed_on`, also write them to the log's files."""
     frame, read = records.tasks() if isinstance(records, LogRecords) else (records.select(row_types.RECORD.names), iter)
     log, facts = tables.path(tables.MASTER_LOG), staged_facts.root()
     report = _run(frame, _taking(read, history, landed_on, log, facts))
     sizes = report.filter(pc.equal(report["view"], RECORDS_ROW))["size"]
     written = _files(report)
-    return Taken(
+    return StagedBatch(
         spark=frame.sparkSession,
         records=pc.sum(sizes).as_py() or 0,
         rejects=_rejects(report),
         landed=[one for one in written if one.root == log],
         facts=[one for one in written if one.root == facts],
     )
-
-
-def derive(
-    spark: SparkSession, facts: Sequence[Written], views: Sequence[View], duplicates: pa.Table, side_inputs: Facts
-) -> Derived:
-    """Write the partials of all facts but `duplicates` (columns of tables.COORDINATES, lsn may be absent).
-
-    `side_inputs`: as of storage.side_inputs.
-    """
-    if not facts:
-        return Derived([])
-    addresses = [one.address for one in facts]
-    task = _deriving(addresses, list(views), duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
-    report = _run(spark.range(0, len(addresses), 1, len(addresses)), task)
-    failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
-    return Derived(_files(report), _rejects(report), {one["view"]: one["reason"] for one in failures})
 
 
 def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_root: str, facts_root: str) -> Task:

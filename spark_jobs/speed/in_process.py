@@ -1,41 +1,33 @@
-"""The short way for small micro-batches: no Python workers, and Delta commits of a few milliseconds.
+"""Small micro-batches: no Python workers, and Delta commits of a few milliseconds.
 
-records in the driver -> master.log (delta-rs) -> the same pass, in this process -> speed.partials (delta-rs).
-The rows are those of the long way (`workers`), which large micro-batches and catch-up take.
+records in the driver -> master.log (delta-rs) -> the steps of `partials_step`, in this process -> speed.partials
+(delta-rs). The rows are those that the workers write (`distributed`).
 """
 
-import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from spark_jobs.contracts import row_types
-from spark_jobs.contracts.schema_history import Entry
+from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.speed import partials_table
 from spark_jobs.speed.land import batch_row, schema_rows, stamped
-from spark_jobs.speed.partials_step import Outcome, batch_rows, outcome_of, remember
-from spark_jobs.speed.pass_rows import (
-    duplicates_verdict,
-    found_rows,
-    ids_of,
-    partial_rows,
-    partials_schema,
-    verdict_rows,
-    views_over,
-)
+from spark_jobs.speed.partials_step import Controls, Derived
+from spark_jobs.speed.pass_rows import found_rows, ids_of, partial_rows, partials_schema, views_over
 from spark_jobs.storage import tables
 from spark_jobs.storage.side_inputs import SideInputs
 
 
 class InProcessWriter:
-    """The two hot tables, opened once."""
+    """The log and the partials, opened once. `history`: the schemas that records are judged by."""
 
-    def __init__(self, side_inputs: SideInputs) -> None:
-        self.side_inputs = side_inputs
+    def __init__(self, history: SchemaHistory) -> None:
+        self._history = history
         self._log = DeltaTable(tables.path(tables.MASTER_LOG))
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
@@ -45,23 +37,38 @@ class InProcessWriter:
         day = row["landed_on"][0].as_py()
         _append(self._log, _in_schema([stamped(records, day), schema_rows(schemas, day), row], row_types.LOG), lsn)
 
-    def write_new(
-        self, records: pa.Table, lsn: int, views: Sequence[View], window: IdWindow, started_at: dt.datetime
-    ) -> Outcome:
-        """As `partials_step.write_new`, for one lsn."""
-        decoded = decode_logged(records, self.side_inputs.history)
-        verdict = duplicates_verdict(ids_of(decoded.facts), window)
-        passed = views_over(decoded.facts, views, verdict.duplicates, self.side_inputs.before(lsn))
-        rejects = [found_rows(row_types.REJECT_ROW, found) for found in (decoded.rejects, passed.rejects)]
-        outcome = outcome_of(verdict, rejects, passed.failed)
-        counts, schema = {lsn: records.num_rows}, partials_schema(views)
-        controls = partials_table.control_rows(batch_rows(outcome, counts, views, started_at))
-        found = [*rejects, *verdict_rows(verdict), controls]
-        rows = _in_schema([schema.empty_table(), *partial_rows(passed, schema), *found], schema)
-        _append(self._partials, partials_table.placed(rows), lsn)
-        remember(outcome, counts, window)
-        self.side_inputs.add(lsn, decoded.facts)
-        return outcome
+    def decode(self, records: pa.Table, lsn: int) -> "InProcessBatch":
+        """The records of one lsn, to be processed."""
+        decoded = decode_logged(records, self._history)
+        return InProcessBatch(self._partials, lsn, decoded, found_rows(row_types.REJECT_ROW, decoded.rejects))
+
+
+@dataclass(frozen=True)
+class InProcessBatch:
+    """A micro-batch in memory (a `partials_step.Batch`)."""
+
+    table: DeltaTable
+    lsn: int
+    decoded: Decoded
+    rejects: pa.Table
+
+    def ids(self) -> pa.Table:
+        return ids_of(self.decoded.facts)
+
+    def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]) -> Derived:
+        passed, schema = views_over(self.decoded.facts, views, duplicates, side_inputs), partials_schema(views)
+        rows = [schema.empty_table(), *partial_rows(passed, schema)]
+        return Derived(rows, rejects=found_rows(row_types.REJECT_ROW, passed.rejects), failed=passed.failed)
+
+    def undo(self, derived: Derived) -> None:
+        """Nothing was written."""
+
+    def commit(self, derived: Derived, controls: Controls, control_rows: Iterable[pa.Table]) -> None:
+        parts = [*derived.rows, *control_rows, partials_table.control_rows(controls)]
+        _append(self.table, partials_table.placed(_in_schema(parts, derived.rows[0].schema)), self.lsn)
+
+    def close(self, side_inputs: SideInputs) -> None:
+        side_inputs.add(self.lsn, self.decoded.facts)
 
 
 def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:

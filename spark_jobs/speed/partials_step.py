@@ -1,24 +1,63 @@
 """The second half of a micro-batch: its facts' partials, duplicates judged, in one commit.
 
-facts on disk -> verdict -> partials; does a view fail? again without it -> one commit to speed.partials. Catch-up runs
-the same step over records of many lsns.
+Batch (decoded facts, wherever they are) -> verdict -> partials; does a view fail? again without it -> one commit to
+speed.partials. Small micro-batches stay in this process (`in_process`), large ones and catch-up are on Spark's workers
+(`distributed`): the steps are these.
 """
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.id_window import IdWindow
-from spark_jobs.speed import partials_table, staged_facts
-from spark_jobs.speed.distributed import Derived, Taken, derive
-from spark_jobs.speed.pass_rows import Verdict, duplicates_verdict, per_lsn, verdict_rows
-from spark_jobs.storage import data_files
+from spark_jobs.speed.pass_rows import FIXED, IDS, Verdict, duplicates_verdict, per_lsn, verdict_rows
+from spark_jobs.storage.data_files import Written
 from spark_jobs.storage.side_inputs import SideInputs
+
+Controls = Sequence[tuple[int, Mapping[str, object]]]
+"""lsn and fields of the `__batch__` rows of speed.partials."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The partials of a batch: rows of speed.partials, or files with such rows that no version names yet.
+
+    rejects: control rows; failed: view column -> why its pass failed.
+    """
+
+    rows: Sequence[pa.Table] = ()
+    files: Sequence[Written] = ()
+    rejects: pa.Table = field(default_factory=FIXED.empty_table)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+class Batch(Protocol):
+    """Decoded records of one or more lsns, and where the work on them is done."""
+
+    @property
+    def rejects(self) -> pa.Table:
+        """Control rows of the records that are rejected."""
+
+    def ids(self) -> pa.Table:
+        """Identity, event type and coordinates of the facts (columns of IDS)."""
+
+    def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]) -> Derived:
+        """The partials of all facts but `duplicates` (columns of COORDINATES, lsn may be absent)."""
+
+    def undo(self, derived: Derived) -> None:
+        """Take back what `derive` wrote."""
+
+    def commit(self, derived: Derived, controls: Controls, control_rows: Iterable[pa.Table]) -> None:
+        """One version of speed.partials with the partials, the control rows and a `__batch__` row per lsn."""
+
+    def close(self, side_inputs: SideInputs) -> None:
+        """Let the facts go; where they are at hand, later micro-batches may see them as side inputs."""
 
 
 @dataclass
@@ -27,12 +66,12 @@ class Outcome:
 
     verdict: Verdict
     rejects: dict[int, int] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self, lsn: int) -> dict[str, int]:
         """Facts, rejects and duplicates of a micro-batch."""
-        found = {"facts": self._facts, "rejects": self.rejects, "duplicates": self._duplicates}
-        return {name: counted.get(lsn, 0) for name, counted in found.items()}
+        counts = {"facts": self._facts, "rejects": self.rejects, "duplicates": self._duplicates}
+        return {name: per_lsn.get(lsn, 0) for name, per_lsn in counts.items()}
 
     @cached_property
     def _facts(self) -> dict[int, int]:
@@ -47,8 +86,8 @@ def _per_lsn(rows: pa.Table) -> dict[int, int]:
     return {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["lsn"]).to_pylist()}
 
 
-def write_new(
-    taken: Taken,
+def process(
+    batch: Batch,
     counts: Mapping[int, int],
     views: Sequence[View],
     window: IdWindow,
@@ -56,47 +95,40 @@ def write_new(
     started_at: dt.datetime,
 ) -> Outcome:
     """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
-    verdict = duplicates_verdict(staged_facts.ids(taken.facts), window)
-    derived = _without_failures(taken, views, verdict.duplicates, side_inputs.before(max(counts)))
-    outcome = outcome_of(verdict, [taken.rejects, derived.rejects], derived.failed)
-    controls = batch_rows(outcome, counts, views, started_at)
-    partials_table.commit(derived.partials, controls, [taken.rejects, derived.rejects, *verdict_rows(verdict)])
-    remember(outcome, counts, window)
-    data_files.discard(taken.facts)
+    verdict = duplicates_verdict(batch.ids(), window)
+    derived = _without_failures(batch, views, verdict.duplicates, side_inputs.before(max(counts)))
+    outcome = Outcome(verdict, _per_lsn(pa.concat_tables([batch.rejects, derived.rejects])), derived.failed)
+    controls = _controls(outcome, counts, views, started_at)
+    batch.commit(derived, controls, [batch.rejects, derived.rejects, *verdict_rows(verdict)])
+    _remember(outcome, counts, window)
+    batch.close(side_inputs)
     return outcome
 
 
-def write_missing(
-    taken: Taken, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
+def process_again(
+    batch: Batch, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
 ) -> Outcome:
     """Partials of `views` for lsns whose `duplicates` have been judged before."""
-    derived = _without_failures(taken, views, duplicates, side_inputs.before(max(lsns)))
+    derived = _without_failures(batch, views, duplicates, side_inputs.before(max(lsns)))
     computed = [view.column for view in views if view.column not in derived.failed]
-    partials_table.commit(derived.partials, [(lsn, {"views": computed}) for lsn in lsns])
-    data_files.discard(taken.facts)
-    return Outcome(Verdict(staged_facts.ids([]), duplicates), failed=derived.failed)
+    batch.commit(derived, [(lsn, {"views": computed}) for lsn in lsns], ())
+    batch.close(side_inputs)
+    return Outcome(Verdict(IDS.empty_table(), duplicates), failed=derived.failed)
 
 
 def _without_failures(
-    taken: Taken, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
+    batch: Batch, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
 ) -> Derived:
-    """Derive again until no view fails, as other tasks have written rows of those that do."""
+    """Derive again until no view fails, as there may be rows of those that do."""
     failed: dict[str, str] = {}
-    while (derived := derive(taken.spark, taken.facts, views, duplicates, side_inputs)).failed:
-        data_files.discard(derived.partials)
+    while (derived := batch.derive(views, duplicates, side_inputs)).failed:
+        batch.undo(derived)
         failed |= derived.failed
         views = [view for view in views if view.column not in failed]
     return replace(derived, failed=failed)
 
 
-def outcome_of(verdict: Verdict, rejects: Sequence[pa.Table], failed: dict[str, str]) -> Outcome:
-    """`rejects`: control rows."""
-    return Outcome(verdict, _per_lsn(pa.concat_tables(rejects)), failed)
-
-
-def batch_rows(
-    outcome: Outcome, counts: Mapping[int, int], views: Sequence[View], started_at: dt.datetime
-) -> list[tuple[int, dict[str, object]]]:
+def _controls(outcome: Outcome, counts: Mapping[int, int], views: Sequence[View], started_at: dt.datetime) -> Controls:
     """Per lsn its control row: the views computed, the counts, the times."""
     computed = [view.column for view in views if view.column not in outcome.failed]
     times = {"started_at": started_at, "finished_at": dt.datetime.now(dt.UTC)}
@@ -106,7 +138,7 @@ def batch_rows(
     ]
 
 
-def remember(outcome: Outcome, lsns: Iterable[int], window: IdWindow) -> None:
+def _remember(outcome: Outcome, lsns: Iterable[int], window: IdWindow) -> None:
     """The ids of committed lsns join the window."""
     ids = dict(per_lsn(outcome.verdict.kept))
     for lsn in lsns:

@@ -7,6 +7,7 @@ import datetime as dt
 import os
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from spark_jobs.ledger import store as ledger
@@ -48,7 +49,7 @@ class Status:
             self._state.update(facts)
         self.beat()
 
-    def set_aside(self, failed: dict[str, str]) -> None:
+    def set_aside(self, failed: Mapping[str, str]) -> None:
         """Views whose pass failed are left out until the next start, with an alarm."""
         self.views_aside.update(failed)
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.storage import tables
 
 Landed = Mapping[int, datetime]
@@ -93,8 +93,7 @@ def _control_rows(table: str, column: str, wanted: str, above: int) -> list[tupl
     files = _files(table, column, above) if DeltaTable.is_deltatable(tables.path(table)) else []
     if not files:
         return []
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with duckdb_session.connect() as connection:
         query = (
             f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? ORDER BY lsn"
         )

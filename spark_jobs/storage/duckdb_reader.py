@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
+from spark_jobs.engine.sketches import add_sketches
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 
@@ -85,10 +87,14 @@ def _known(action: Mapping[str, Any], columns: Iterable[str]) -> pc.Expression:
     return found
 
 
-def connect(relations: Mapping[str, Table | pa.Table | ds.Dataset], threads: int = 2) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with one relation per name; instants are in UTC. Raises NoTable."""
-    con = duckdb.connect()
-    con.execute(f"SET TimeZone = 'UTC'; SET threads = {int(threads)}; SET preserve_insertion_order = false")
+def connect(
+    relations: Mapping[str, Table | pa.Table | ds.Dataset], threads: int = 2, *, sketches: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with one relation per name, and where asked the functions of sketches. Raises NoTable."""
+    con = duckdb_session.connect(threads)
+    if sketches:
+        add_sketches(con)
+    con.execute("SET preserve_insertion_order = false")
     con.execute(f"SET temp_directory = {literal(str(settings().tmp_dir / 'duckdb'))}")
     for name, source in relations.items():
         con.register(name, source if isinstance(source, pa.Table | ds.Dataset) else dataset(source))

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
-from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import first_of_each
 from spark_jobs.engine.sequences import side_input_key
@@ -24,7 +24,7 @@ class SideInputs:
     """`built`: the cut up to which the batch layer has decoded. `history`: by what records are judged."""
 
     def __init__(self, views: Sequence[View], built: int, history: SchemaHistory = EVERY_SCHEMA) -> None:
-        types = dict.fromkeys(name for view in views if isinstance(view, SequenceView) for name in view.side_inputs)
+        types = dict.fromkeys(name for view in views for name in view.side_inputs)
         self._known = {name: _built(name, built) for name in types}
         self._upto = built
         self.history = history

@@ -23,21 +23,6 @@ def facts(event_type: str) -> str:
     return f"facts.{event_type}"
 
 
-def batch(view_id: str) -> str:
-    """The batch table of an aggregate view (keys and partial columns)."""
-    return f"batch.{view_id}"
-
-
-def batch_rows(view_id: str) -> str:
-    """The stored rows of a sequence view."""
-    return f"batch.{view_id}_rows"
-
-
-def batch_results(view_id: str) -> str:
-    """The resolved results of a sequence view."""
-    return f"batch.{view_id}_results"
-
-
 def serving(view: str) -> str:
     return f"serving.{view}"
 

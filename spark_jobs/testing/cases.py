@@ -21,15 +21,16 @@ import yaml
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView
-from spark_jobs.engine import aggregates, chained_view, dedupe, record_outcomes, sequences
-from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.engine import dedupe, record_outcomes, sequences, serving_plan
+from spark_jobs.engine.chained_view import Served
 from spark_jobs.engine.decode import identity
 from spark_jobs.engine.decode.reasons import UNTYPED
-from spark_jobs.engine.partials import compute
+from spark_jobs.engine.partials import compute, of_facts
 from spark_jobs.engine.sequences import side_input_key
-from spark_jobs.engine.sketches import add_sketches, sketched
-from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.engine.sketches import add_sketches, finished
+from spark_jobs.expressions import duckdb_session
+from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.registry.views import Views
 
 if TYPE_CHECKING:
@@ -135,8 +136,7 @@ def until(facts_: Facts, cut: int) -> tuple[dict[str, pa.Table], dict[str, pa.Ta
 
 def connect() -> duckdb.DuckDBPyConnection:
     """A connection in which every view's DuckDB text runs."""
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("SET TimeZone = 'UTC'")
+    connection = duckdb_session.connect()
     add_sketches(connection)
     return connection
 
@@ -147,8 +147,8 @@ def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime |
     now: the moment of the question, for trailing windows.
     """
     with connect() as connection:
-        rows = connection.sql(_answer(connection, view, views, built, new, now)).to_arrow_table().to_pylist()
-    return in_order(rows)
+        sql = serving_plan.answer(view, _Parts(connection, views, built, new, now))
+        return in_order(connection.sql(sql).to_arrow_table().to_pylist())
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
@@ -184,59 +184,49 @@ def check(
     laws.try_laws(trial, examples, seed)
 
 
-def _answer(
-    connection: duckdb.DuckDBPyConnection, view: Served, views: Views, built: Facts, new: Facts, now: datetime | None
-) -> str:
-    if isinstance(view, ChainedView):
-        return chained_view.answered(view, D, _answer(connection, view.base, views, built, new, now), now)
-    passed = compute({**new, **side_inputs(view, built, new)}, [view])
-    if passed.failed:
-        raise AssertionError(passed.failed)
-    connection.register(f"fresh_{view.id}", passed.partials[view.column])
-    there = [name for name in view.event_types if name in built]
-    for name in there:
-        connection.register(f"built_{name}", built[name])
-    facts_of = {name: f"built_{name}" for name in there}
-    if isinstance(view, SequenceView):
-        return _sequence(connection, view, facts_of)
-    lookups = {}
-    for column, lookup in view.lookups.items():
-        other = views.by_name[lookup.view]
-        assert isinstance(other, AggregateView)
-        inner = _answer(connection, other, views, built, new, now)
-        key, found = listed(other.keys, D), quote(lookup.column, D)
-        lookups[column] = f"(SELECT {key} AS looked_up, {found} AS found FROM ({inner}))"
-    return aggregates.final(view, D, _aggregate(connection, view, facts_of), lookups, now)
+class _Parts:
+    """A view's facts as relations: `built` as batch tables, `new` as what the speed layer has computed past the cut."""
+
+    dialect = D
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, views: Views, built: Facts, new: Facts, now: datetime | None
+    ) -> None:
+        self.con, self.views, self.facts, self.new, self.now = con, views, built, new, now
+        for name, rows in built.items():
+            con.register(f"built_{name}", rows)
+
+    @property
+    def in_force(self) -> Iterable[View]:
+        return self.views.by_name.values()
+
+    def built(self, view: View) -> list[str]:
+        facts_of = {name: f"built_{name}" for name in view.event_types if name in self.facts}
+        if not facts_of.keys() & set(view.row_types):
+            return []
+        if isinstance(view, SequenceView):
+            return self._sequence(view, facts_of)
+        made = self.con.sql(of_facts(view, D, facts_of, ())).to_arrow_table()
+        self.con.register(f"batch_{view.id}", finished(made, view.sketches, view.partial_schema))
+        return [f"batch_{view.id}"]
+
+    def _sequence(self, view: SequenceView, facts_of: Mapping[str, str]) -> list[str]:
+        self.con.execute(f"CREATE OR REPLACE TABLE rows AS {of_facts(view, D, facts_of)}")
+        self.con.execute(f"CREATE OR REPLACE TABLE results AS {sequences.resolve(view, D, 'rows')}")
+        return [f"({query})" for query in sequences.stretches(view, D, "rows", "results")]
+
+    def added(self, view: View) -> str:
+        passed = compute({**self.new, **side_inputs(view, self.facts, self.new)}, [view])
+        if passed.failed:
+            raise AssertionError(passed.failed)
+        self.con.register(f"fresh_{view.id}", passed.partials[view.column])
+        return f"SELECT * FROM fresh_{view.id}"
 
 
-def side_inputs(view: AggregateView | SequenceView, *parts: Facts) -> dict[str, pa.Table]:
+def side_inputs(view: View, *parts: Facts) -> dict[str, pa.Table]:
     """The side inputs of the view's rows, of all facts."""
-    if not isinstance(view, SequenceView):
-        return {}
     empty = {name: project_contracts().of(name).fact_schema.empty_table() for name in view.side_inputs}
     return {
         side_input_key(name): pa.concat_tables([nothing, *(part[name] for part in parts if name in part)])
         for name, nothing in empty.items()
     }
-
-
-def _aggregate(connection: duckdb.DuckDBPyConnection, view: AggregateView, facts_of: Mapping[str, str]) -> str:
-    """The merged partials."""
-    columns = listed(view.partial_schema.names, D)
-    union = f"SELECT {columns} FROM fresh_{view.id}"
-    if facts_of:
-        made = connection.sql(aggregates.partials(view, D, aggregates.source(view, D, facts_of))).to_arrow_table()
-        made = sketched(made, [part.column for part in view.state if part.kind == "SKETCH"])
-        connection.register(f"batch_{view.id}", made.cast(view.partial_schema))
-        union += f" UNION ALL SELECT {columns} FROM batch_{view.id}"
-    return f"({aggregates.merged(view, D, f'({union})')})"
-
-
-def _sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView, facts_of: Mapping[str, str]) -> str:
-    fresh = f"fresh_{view.id}"
-    if not facts_of.keys() & set(view.row_types):
-        return sequences.final(view, D, f"({sequences.served(view, D, None, fresh)})")
-    connection.execute(f"CREATE TABLE rows AS {sequences.rows(view, D, facts_of)}")
-    connection.execute(f"CREATE TABLE results AS {sequences.resolve(view, D, 'rows')}")
-    rows, results = sequences.stretches(view, D, "rows", "results")
-    return sequences.final(view, D, f"({sequences.served(view, D, (f'({rows})', f'({results})'), fresh)})")

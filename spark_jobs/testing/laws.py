@@ -111,7 +111,7 @@ def _broken(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[st
         found = trial.answer(*cases.until(facts, cut))
         yield from _differ(trial, f"batch up to lsn {cut} and speed after it are what speed alone is", found, whole)
     stored = stored_of(trial.view)
-    if isinstance(stored, SequenceView) and stored.side_inputs:
+    if stored.side_inputs:
         return  # side inputs go by micro-batches
     together = cases.facts([list(chain(*repeated))])
     yield from _differ(trial, "how events fall into micro-batches is nothing", trial.answer({}, together), whole)

@@ -67,7 +67,7 @@ def read(model: BoundModel, results_version: int, cut: int) -> Examples:
     A label that comes after the cut is not there, however old its payment. The order of rows is that of their time.
     """
     labels = tables.facts(model.declaration.label_of)
-    sources: dict[str, duckdb_reader.Table] = {"scored": (tables.batch_results(model.view.id), results_version)}
+    sources: dict[str, duckdb_reader.Table] = {"scored": (model.view.tables[1], results_version)}
     if duckdb_reader.exists(labels):
         sources["labels"] = labels
     with duckdb_reader.connect(sources) as con:

@@ -25,6 +25,7 @@ from spark_jobs.speed import land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import log_reader
 from spark_jobs.storage.side_inputs import SideInputs
+from tests import micro_batches
 
 Event = Mapping[str, Any]
 
@@ -79,9 +80,10 @@ class Lake:
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
         computed = [view for view in self.views if views is None or view.name in views]
         schemas = log_reader.read_schema_history().with_new(lsn) if new_schemas else log_reader.read_schema_history()
-        writer = InProcessWriter(SideInputs(computed, 0, schemas))
+        writer = InProcessWriter(schemas)
         writer.land(records, lsn, control, schemas.within(lsn - 1, lsn))
-        writer.write_new(records, lsn, computed, self._window, now)
+        side_inputs = SideInputs(computed, 0, schemas)
+        micro_batches.compute(writer, records, lsn, computed, self._window, now, side_inputs)
         self._lsn = lsn
         return lsn
 

@@ -19,10 +19,11 @@ from spark_jobs.registry.views import project_views
 from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.distributed import take
 from spark_jobs.speed.in_process import InProcessWriter
-from spark_jobs.speed.partials_step import write_new
+from spark_jobs.speed.partials_step import process
 from spark_jobs.storage import tables
 from spark_jobs.storage.coverage import covered
 from spark_jobs.storage.side_inputs import SideInputs
+from tests import micro_batches
 from tests.spark.lake import event
 
 NOW = dt.datetime.now(dt.UTC)
@@ -59,7 +60,7 @@ def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
     taken = take(frame, EVERY_SCHEMA, landed_on=NOW.date())
     land.commit(taken.landed, lsn, control(taken.records))
-    return write_new(taken, {lsn: taken.records}, views, window, SideInputs([], 0), NOW)
+    return process(taken, {lsn: taken.records}, views, window, SideInputs([], 0), NOW)
 
 
 def stored(spark, lsn):
@@ -81,9 +82,9 @@ def totals(spark, view, measure, above=0):
 def test_both_ways_write_the_same_rows(spark, hot_tables):
     twice = [*ORDERS, *PAGES, ORDERS[3], ORDERS[3]]
     mixed = pa.concat_tables([records(twice, 1), records([b"{"], 1, topic="order_placed", first_offset=90)])
-    writer = InProcessWriter(SideInputs([], 0))
+    writer = InProcessWriter(EVERY_SCHEMA)
     writer.land(mixed, 1, control(mixed.num_rows))
-    short = writer.write_new(mixed, 1, hot_tables, IdWindow(3600, 1000), NOW)
+    short = micro_batches.compute(writer, mixed, 1, hot_tables, IdWindow(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
     frame = spark.createDataFrame(again).coalesce(1)
     long = on_workers(frame, 2, hot_tables, IdWindow(3600, 1000))
@@ -96,7 +97,7 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
 def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
     frame = spark.createDataFrame(same).repartition(4)
-    outcome = write_new(take(frame, EVERY_SCHEMA), {1: 80}, hot_tables, IdWindow(3600, 1000), SideInputs([], 0), NOW)
+    outcome = process(take(frame, EVERY_SCHEMA), {1: 80}, hot_tables, IdWindow(3600, 1000), SideInputs([], 0), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     verdicts = partials_table.duplicates(1, 1)
@@ -105,27 +106,21 @@ def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
 
 def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(spark, hot_tables):
     window = IdWindow(3600, 1000)
-    InProcessWriter(SideInputs([], 0)).write_new(records(ORDERS, 1), 1, hot_tables, window, NOW)
-    assert (
-        InProcessWriter(SideInputs([], 0)).write_new(records(ORDERS, 2), 2, hot_tables, window, NOW).counts(2)["facts"]
-        == 0
-    )
+    micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 1), 1, hot_tables, window, NOW)
+    again = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 2), 2, hot_tables, window, NOW)
+    assert again.counts(2)["facts"] == 0
     restored = IdWindow(3600, 1000)
     catch_up.restore_window(restored)
-    assert (
-        InProcessWriter(SideInputs([], 0))
-        .write_new(records(ORDERS, 3), 3, hot_tables, restored, NOW)
-        .counts(3)["duplicates"]
-        == 40
-    )
+    later = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 3), 3, hot_tables, restored, NOW)
+    assert later.counts(3)["duplicates"] == 40
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
 
 
 def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
-    writer = InProcessWriter(SideInputs([], 0))
+    writer = InProcessWriter(EVERY_SCHEMA)
     whole = records(ORDERS, 1)
     writer.land(whole, 1, control(40))
-    writer.write_new(whole, 1, hot_tables, IdWindow(3600, 1000), NOW)
+    micro_batches.compute(writer, whole, 1, hot_tables, IdWindow(3600, 1000), NOW)
     lost = records([*PAGES, *ORDERS[:5]], 2)
     writer.land(lost, 2, control(25))
     window = IdWindow(3600, 1000)
@@ -141,11 +136,11 @@ def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
 
 def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_tables):
     old = [view for view in hot_tables if view.name != "orders_by_colour"]
-    window, writer = IdWindow(3600, 1000), InProcessWriter(SideInputs([], 0))
+    window, writer = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA)
     for lsn in (1, 2):  # the second micro-batch repeats the first
         part = records(ORDERS, lsn, first_offset=lsn * 100)
         writer.land(part, lsn, control(40))
-        writer.write_new(part, lsn, old, window, NOW)
+        micro_batches.compute(writer, part, lsn, old, window, NOW)
     catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
@@ -159,11 +154,11 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
         return one(connection, view, *others)
 
     one = partials._one
-    window, writer, part = IdWindow(3600, 1000), InProcessWriter(SideInputs([], 0)), records(ORDERS, 1)
+    window, writer, part = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA), records(ORDERS, 1)
     writer.land(part, 1, control(40))
     with monkeypatch.context() as patch:
         patch.setattr(partials, "_one", broken)
-        outcome = writer.write_new(part, 1, hot_tables, window, NOW)
+        outcome = micro_batches.compute(writer, part, 1, hot_tables, window, NOW)
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
     assert "orders_by_colour_v1" not in covered(0)[1].views
     assert totals(spark, "orders_by_hour_v1", "orders") == 40
@@ -174,7 +169,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
 def test_the_log_says_where_it_ends(spark, hot_tables):
     ranges = [land.Range("order_placed", 0, 0, 40)]
     part = records(ORDERS, 1)
-    InProcessWriter(SideInputs([], 0)).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
+    InProcessWriter(EVERY_SCHEMA).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
     end = land.log_end()
     assert (end.lsn, end.epoch) == (1, 7)
     assert end.offsets == {("order_placed", 0): 40}

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.engine import sequence_replay
 from spark_jobs.engine.chained_view import Served, stored_of
-from spark_jobs.engine.partials import batch_partials_sql, compute, rejects_sql
+from spark_jobs.engine.partials import compute, of_facts, rejects
+from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.render import serving_sql
@@ -45,7 +47,7 @@ def served(
     needed = [stored_of(view), *looked_up(views, stored_of(view))]
     for one in needed:
         build(spark, one, built)
-    passed = compute({**new, **cases.given(stored_of(view), built, new)}, needed)
+    passed = compute({**new, **cases.side_inputs(stored_of(view), built, new)}, needed)
     rows = [structs(column, table) for column, table in passed.partials.items()]
     spark.createDataFrame(pa.concat_tables(rows, promote_options="default")).createOrReplaceTempView("speed_partials")
     sql = serving_sql(view, dict.fromkeys([one.id for one in needed], Source(0, 0, 0, None)), views, now=now)
@@ -54,7 +56,7 @@ def served(
 
 
 def looked_up(views: Views, view: View) -> list[View]:
-    return [views.by_name[one.view] for one in view.lookups.values()] if isinstance(view, AggregateView) else []
+    return [views.by_name[name] for name in view.looked_up]
 
 
 def structs(column: str, table: pa.Table) -> pa.Table:
@@ -69,10 +71,10 @@ def build(spark: SparkSession, view: View, built: cases.Facts) -> None:
     for event_type in view.event_types:
         rows = built.get(event_type)
         if rows is None:
-            rows = cases.contracts.load().of(event_type).fact_schema.empty_table()
+            rows = project_contracts().of(event_type).fact_schema.empty_table()
         spark.createDataFrame(rows).createOrReplaceTempView(f"facts_{event_type}")
         facts_of[event_type] = f"facts_{event_type}"
-    partials = batch_partials_sql(view, facts_of)
+    partials = of_facts(view, Dialect.SPARK, facts_of, () if isinstance(view, AggregateView) else ("lsn",))
     if not isinstance(view, SequenceView):
         spark.sql(partials).createOrReplaceTempView(f"built_{view.id}")
         return
@@ -93,5 +95,5 @@ def test_partials_have_the_same_columns_in_both_layers(spark: SparkSession, view
 @pytest.mark.parametrize("view", list(project_views()), ids=lambda view: view.id)
 def test_spark_can_list_the_facts_that_a_view_rejects(spark: SparkSession, view: View) -> None:
     build(spark, view, {})
-    if sql := rejects_sql(view, {event_type: f"facts_{event_type}" for event_type in view.event_types}):
+    if sql := rejects(view, Dialect.SPARK, {event_type: f"facts_{event_type}" for event_type in view.event_types}):
         assert spark.sql(sql).columns == ["lsn", "topic", "partition", "offset", "event_type", "field"]

@@ -140,11 +140,11 @@ class Platform:
     def _built(self, con: Any, view: View, horizon: dt.datetime | None) -> Source:
         if isinstance(view, AggregateView):
             rows = con.sql(f"FROM {recompute.partials(con, view)}").to_arrow_table()
-            return Source(_overwrite(tables.batch(view.id), rows), None, self.lsn, None)
+            return Source(_overwrite(view.tables[0], rows), None, self.lsn, None)
         rows, results = (con.sql(one).to_arrow_table() for one in recompute.stored(view))
         if horizon is not None:
             rows = rows.filter(pc.greater_equal(rows["stretch_end"], int(horizon.timestamp() * 1_000_000)))
-        versions = _overwrite(tables.batch_rows(view.id), rows), _overwrite(tables.batch_results(view.id), results)
+        versions = (_overwrite(table, made) for table, made in zip(view.tables, (rows, results), strict=True))
         return Source(*versions, self.lsn, horizon)
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.contracts import row_types
+from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.source import Source
-from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED, UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.attribution import LATE
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
 from spark_jobs.storage import tables
 from tests.unit.small_platform import START, Platform, change, event, market
@@ -114,7 +116,7 @@ def test_a_view_that_was_set_aside_is_explained_where_it_lacks_partials(platform
 def test_replaced_facts_explain_the_rows_of_their_days(platform_home: Path) -> None:
     platform = landed(market(0))
     old = platform.build()
-    old_version = change(tables.batch("orders_by_day"), lambda rows: [{**row, "orders": 99} for row in rows])
+    old_version = change(batch_tables("orders_by_day")[0], lambda rows: [{**row, "orders": 99} for row in rows])
     old["orders_by_day"] = Source(old_version, None, 1, None)
     platform.land(market(1))
     day = START.date().isoformat()

@@ -14,7 +14,8 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality import hot_key_notices
-from spark_jobs.quality.reconciliation.agreement import WAITING, agree
+from spark_jobs.quality.reconciliation.agreement import agree
+from spark_jobs.quality.reconciliation.attribution import HOT_KEY
 from spark_jobs.registry.views import project_views
 from spark_jobs.serving import lineage
 from spark_jobs.serving.local_answer import LocalAnswers
@@ -76,7 +77,7 @@ def test_agreement_knows_why_a_capped_key_differs(platform: Platform) -> None:
     old = built(platform)
     platform.land([*visits(BOT, 30, 40), *visits(1, 30, 33)])
     found = {one.view: one for one in agree(platform.views, old, platform.build(), {})}
-    assert found["sessions"].causes == {WAITING[deferred_rows.HOT_KEY]: 1}
+    assert found["sessions"].causes == {HOT_KEY: 1}
     assert not found["trades"].differing
 
 

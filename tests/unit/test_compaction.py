@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
@@ -19,7 +20,7 @@ from spark_jobs.speed import compaction, continuity, land, partials_table
 from spark_jobs.speed.compaction import MANY_COMMITS, MANY_LOG_FILES, fragmented
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import coverage, duckdb_reader, tables
-from spark_jobs.storage.side_inputs import SideInputs
+from tests import micro_batches
 from tests.unit.small_platform import Platform, market
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -35,7 +36,7 @@ class Speed:
         self.market = Platform([])
         land.create()
         partials_table.create(self.views)
-        self.writer, self.window, self.lsn = InProcessWriter(SideInputs([], 0)), IdWindow(3600, 1000), 0
+        self.writer, self.window, self.lsn = InProcessWriter(EVERY_SCHEMA), IdWindow(3600, 1000), 0
 
     def micro_batches(self, count: int) -> None:
         for _ in range(count):
@@ -44,7 +45,7 @@ class Speed:
             records = pa.Table.from_pylist([self.market.record(one) for one in market(self.lsn)], row_types.RECORD)
             taken = [continuity.Range(t, 0, 0, offset) for t, offset in self.market.offsets.items()]
             self.writer.land(records, self.lsn, land.control(1, taken, {}, NOW, records.num_rows))
-            self.writer.write_new(records, self.lsn, self.views, self.window, NOW)
+            micro_batches.compute(self.writer, records, self.lsn, self.views, self.window, NOW)
 
 
 @pytest.fixture

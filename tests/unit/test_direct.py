@@ -8,12 +8,14 @@ import pyarrow as pa
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.registry.views import project_views
 from spark_jobs.speed import land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.side_inputs import SideInputs
+from tests import micro_batches
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 EVENTS = 20
@@ -26,7 +28,8 @@ def test_duplicates_and_rejects_of_all_event_types_in_one_micro_batch(platform_h
     views, writer = list(project_views()), _writer()
     events = records()
     writer.land(events, 1, land.control(1, [], {}, NOW, events.num_rows))
-    outcome = writer.write_new(events, 1, views, IdWindow(3600, 1000), NOW)
+    side_inputs = SideInputs(views, 0)
+    outcome = micro_batches.compute(writer, events, 1, views, IdWindow(3600, 1000), NOW, side_inputs)
     types = len(TYPES)
     assert outcome.counts(1) == {"facts": EVENTS * types, "rejects": types, "duplicates": REPEATED * types}
     stored = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(["view"])["view"].to_pylist()
@@ -37,7 +40,7 @@ def test_duplicates_and_rejects_of_all_event_types_in_one_micro_batch(platform_h
 def _writer() -> InProcessWriter:
     land.create()
     partials_table.create(list(project_views()))
-    return InProcessWriter(SideInputs(list(project_views()), 0))
+    return InProcessWriter(EVERY_SCHEMA)
 
 
 def records() -> pa.Table:

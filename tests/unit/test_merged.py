@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality import recompute
-from spark_jobs.serving.compare import compare, first, shape_of
+from spark_jobs.serving.compare import compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader, tables
 from tests.unit.small_platform import Platform, market
@@ -30,6 +30,6 @@ def test_the_merged_answer_is_the_recomputed_one(platform_home: Path, cut_at: in
     recompute.facts(again, recompute.records(duckdb_reader.dataset(tables.MASTER_LOG), platform.lsn))
     for view in platform.views:
         again.register("served", merged.con.sql(merged.own(view)).to_arrow_table())
-        compared, differ = compare(again, "FROM served", recompute.answer(again, view), shape_of(view))
-        assert compared > 0, view.id
-        assert differ == 0, first(again, shape_of(view), ("served", "recomputed"))
+        found = compare(again, "FROM served", recompute.answer(again, view), shape_of(view))
+        assert found.rows > 0, view.id
+        assert found.differing == 0, found.first(("served", "recomputed"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.store import LedgerError, Store
@@ -36,7 +37,7 @@ def server(store: Store) -> Server:
     built(store, "r1", cut=1, version=0)
     publish(made, VIEWS, store, "r1")
     for view in VIEWS:
-        (Path(tables.path(tables.batch(view.id))) / "_delta_log").mkdir(parents=True)
+        (Path(tables.path(batch_tables(view.id)[0])) / "_delta_log").mkdir(parents=True)
     return made
 
 

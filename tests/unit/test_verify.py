@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from spark_jobs.contracts import row_types
+from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.verification.findings import State
@@ -150,10 +151,10 @@ def test_coverage_with_a_hole_or_an_overlap_is_named(platform: Platform, views: 
 @pytest.mark.parametrize(
     ("view", "table", "field"),
     [
-        ("orders_by_day", tables.batch("orders_by_day"), "orders"),
-        ("sessions", tables.batch_results("sessions"), "pages"),
-        ("sessions", tables.batch_results("sessions"), "stretch_end"),
-        ("trades", tables.batch_rows("trades"), "ts"),
+        ("orders_by_day", batch_tables("orders_by_day")[0], "orders"),
+        ("sessions", batch_tables("sessions")[2], "pages"),
+        ("sessions", batch_tables("sessions")[2], "stretch_end"),
+        ("trades", batch_tables("trades")[1], "ts"),
     ],
 )
 def test_a_build_that_its_facts_do_not_give_is_named(platform: Platform, view: str, table: str, field: str) -> None:
@@ -177,4 +178,4 @@ def test_rows_older_than_the_horizon_are_no_part_of_a_build(platform: Platform) 
 
 def _stored(platform: Platform, sources: dict[str, Source]) -> int:
     merged = LocalAnswers(platform.views, sources, platform.lsn)
-    return len(merged.con.execute(merged.stored(platform.views["sessions"]) or "").fetchall())
+    return len(merged.con.execute(f"FROM {merged.built(platform.views['sessions'])[0]}").fetchall())

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
-from spark_jobs.engine import aggregates, sequences
-from spark_jobs.expressions.dialect import Dialect, exploded, quote, rendered
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine import partials
+from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.expectations import suites
@@ -52,21 +52,14 @@ class Audited:
         changed = [view for view in self.views if self._is_new(view)]
         full = self._with_facts(changed)
         for view in changed:
-            built, has_facts = self.builds[view.id], view.id in full
-            if isinstance(view, AggregateView):
-                suite = suites.of_aggregate(
-                    view, suites.required_of(known, view.event_columns), must_have_rows=has_facts
-                )
-                yield suite, Stored(suite.table, built.batch_version)
-            else:
-                of_rows, of_results = suites.of_rows(view), suites.of_results(view, must_have_rows=has_facts)
-                yield of_rows, Stored(of_rows.table, built.batch_version)
-                yield of_results, Stored(of_results.table, built.results_version)
+            required = suites.required_of(known, view.event_columns)
+            made = suites.of_view(view, required, must_have_rows=view.id in full)
+            for suite, version in zip(made, self.builds[view.id].versions, strict=True):
+                yield suite, Stored(suite.table, version)
 
     def _is_new(self, view: View) -> bool:
         built, old = self.builds[view.id], self.old.get(view.id)
-        versions = (built.batch_version, built.results_version)
-        return old is None or versions != (old.batch_version, old.results_version)
+        return old is None or built.versions != old.versions
 
     def _has_new(self, table: str) -> bool:
         """Whether the table has rows that no published run has audited. One that is missing is not passed over."""
@@ -105,9 +98,4 @@ class Audited:
         """The facts that count in a view, not yet grouped."""
         cut = f"WHERE lsn <= {self.run.cut:d}"
         facts_of = {one: f"(SELECT * FROM {quote(one, DUCKDB)} {cut})" for one in view.event_types}
-        if isinstance(view, SequenceView):
-            return sequences.rows(view, DUCKDB, facts_of)
-        facts = aggregates.source(view, DUCKDB, facts_of)
-        for name, array in view.each.items():
-            facts = f"SELECT *, {exploded(rendered(array, DUCKDB), DUCKDB)} AS {quote(name, DUCKDB)} FROM ({facts})"
-        return facts if view.where is None else f"SELECT * FROM ({facts}) WHERE {rendered(view.where, DUCKDB)}"
+        return partials.counted(view, DUCKDB, facts_of)

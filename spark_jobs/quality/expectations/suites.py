@@ -17,7 +17,7 @@ from great_expectations.expectations.expectation_configuration import Expectatio
 from great_expectations.expectations.row_conditions import Column
 
 from spark_jobs.contracts.model import Contract, Field
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.definitions.event_columns import EventTypes
 from spark_jobs.definitions.measures.moments import Variance
 from spark_jobs.definitions.measures.sums import Count, Mean
@@ -109,6 +109,13 @@ def _of_field(field: Field, contract: Contract) -> Iterator[Expectation]:
         )
 
 
+def of_view(view: View, required: Iterable[str], *, must_have_rows: bool) -> list[Suite]:
+    """A suite for each table of the view, in their order. `required`: columns never null in the view's facts."""
+    if isinstance(view, AggregateView):
+        return [of_aggregate(view, required, must_have_rows=must_have_rows)]
+    return [of_rows(view), of_results(view, must_have_rows=must_have_rows)]
+
+
 def of_aggregate(view: AggregateView, required: Iterable[str], *, must_have_rows: bool) -> Suite:
     """One row per key, no key missing, no negative count. `required`: columns never null in the view's facts."""
     never = {*required, *ENVELOPE}
@@ -119,7 +126,7 @@ def of_aggregate(view: AggregateView, required: Iterable[str], *, must_have_rows
     for count in counts:
         found += [_not_null(count), gxe.ExpectColumnValuesToBeBetween(column=count, min_value=0, severity="critical")]
     found += _rows(must_have_rows)
-    table = tables.batch(view.id)
+    [table] = view.tables
     return Suite(table, (*keys, *counts), (*found, *own_expectations(table)))
 
 
@@ -138,7 +145,7 @@ def of_rows(view: SequenceView) -> Suite:
         gxe.ExpectColumnValuesToBeInSet(column="kind", value_set=kinds, severity="critical"),
         _ordered("ts", "stretch_end"),
     ]
-    table = tables.batch_rows(view.id)
+    table, _ = view.tables
     columns = ("key", "ts", "kind", "tie", "stretch_end")
     return Suite(table, columns, (*found, *own_expectations(table)))
 
@@ -151,7 +158,7 @@ def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
         _ordered("closes_at", "stretch_end"),
         *_rows(must_have_rows, "warning"),  # not every row need make a result
     ]
-    table = tables.batch_results(view.id)
+    _, table = view.tables
     columns = ("key", "opened_at", "closes_at", "stretch_end", *view.results)
     return Suite(table, columns, (*found, *own_expectations(table)))
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import divided
@@ -72,9 +72,7 @@ class Causes:
         return pa.concat_tables([schema.empty_table(), *(compute(one, [view]).partials[view.column] for one in found)])
 
     def side_inputs(self, view: View) -> Facts:
-        """What the view's rows are side_inputs, up to the new cut."""
-        if not isinstance(view, SequenceView):
-            return {}
+        """The side inputs of the view's rows, up to the new cut."""
         return {side_input_key(name): self._all_of(name) for name in view.side_inputs}
 
     def _all_of(self, event_type: str) -> pa.Table:

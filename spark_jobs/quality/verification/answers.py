@@ -5,7 +5,7 @@ pin at head (Thrift) | log + producers' ledger -> oracle -> one Finding per serv
 
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,15 +18,15 @@ import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem
 
 from spark_jobs.contracts import row_types
-from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.expressions.render import quote_text
 from spark_jobs.ledger.schema import Pin
-from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.source import with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
-from spark_jobs.quality.reconciliation.agreement import attribute
+from spark_jobs.quality.reconciliation.attribution import attribute
 from spark_jobs.quality.reconciliation.causes import Causes
 from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
 from spark_jobs.quality.verification.findings import Absent, Finding, State, Unable, finding
@@ -34,7 +34,7 @@ from spark_jobs.registry.views import Views
 from spark_jobs.sample.oracle.answers import APPROXIMATE, Oracle
 from spark_jobs.sample.reference_decoder.schema_times import times
 from spark_jobs.serving import servable
-from spark_jobs.serving.compare import Shape, compare, first, shape_of
+from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.settings import settings
@@ -88,8 +88,7 @@ class Pinned:
     @cached_property
     def merged(self) -> LocalAnswers:
         """The answers that the pin should give, from the files; to tell named limits from breaches."""
-        unbuilt = Source(None, None, 0, None)
-        found = dict.fromkeys((one.id for one in self.views), unbuilt) | self.store.sources(self.pin.publication_id)
+        found = with_unbuilt(self.views.by_id, self.store.sources(self.pin.publication_id))
         sources = servable.ready(self.views, found, self.store.promoted())
         return LocalAnswers(self.views, sources, self.pin.head, self.pin.now)
 
@@ -136,8 +135,7 @@ def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tupl
 def _served(store: Store, views: Views) -> list[Served]:
     """The views in the versions that their names are served from; before any publication, those that would be."""
     current = store.current_publication()
-    found = dict.fromkeys((view.id for view in views), Source(None, None, 0, None))
-    found |= store.sources(current) if current else {}
+    found = with_unbuilt(views.by_id, store.sources(current) if current else {})
     return servable.servable(views, servable.ready(views, found, store.promoted()))
 
 
@@ -153,14 +151,14 @@ def equals_the_oracle(view: Served, pinned: Pinned) -> Finding:
     found = compared(view, served, expected, pinned.merged, pinned.limits)
     if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
-    return inherited(view, served, found, equals_the_oracle(pinned.merged.base(view), pinned), pinned.merged)
+    return inherited(view, served, found, equals_the_oracle(pinned.merged.base_of(view), pinned), pinned.merged)
 
 
 def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Finding, merged: LocalAnswers) -> Finding:
     """What a view over another differs in by the other's named limits alone; `below`: the finding of that one."""
     merged.con.register("served", served)
-    _, strays = compare(merged.con, merged.answer(view), "FROM served", _shape(view))
-    if strays or below.state is not State.HOLDS or LIMITED not in below.note:
+    strays = compare(merged.con, merged.answer(view), "FROM served", _shape(view))
+    if strays.differing or below.state is not State.HOLDS or LIMITED not in below.note:
         return found
     return finding("I3", found.law, found.checked, "rows", (), note=f"{found.note}; of {view.base.name}: {below.note}")
 
@@ -179,34 +177,17 @@ def compared(
     con.register("served", served)
     con.register("built", expected)
     note = f"head {merged.head}, cut {merged.sources[merged.stored_of(view).id].cut}"
-    rows, differ = compare(con, "FROM built", "FROM served", shape)
-    if not differ:
-        return finding("I3", law, rows, "rows", (), note=note)
-    if isinstance(view, ChainedView):
-        return finding("I3", law, rows, "rows", first(con, shape, ("oracle", "served")), count=differ, note=note)
-    own = replace(shape, values=[name for name in shape.values if name not in _looked_up(view)])
-    attribute(merged, view, own, limits(view), merged.answer)
-    _disown_strays(merged, view, shape)
-    said = first(con, shape, ("oracle", "served"), where="cause IS NULL")
-    counted = "SELECT cause, count(*) FROM differing WHERE cause IS NOT NULL GROUP BY 1 ORDER BY 1"
-    causes = con.execute(counted).fetchall()
-    within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes)
-    left = differ - sum(count for _, count in causes)
-    return finding("I3", law, rows, "rows", said, count=left, note=note + within)
-
-
-def _disown_strays(merged: LocalAnswers, view: View, shape: Shape) -> None:
-    """No cause covers a row that is not even what the tables' files give (I20)."""
-    con = merged.con
-    con.execute("CREATE OR REPLACE TEMP TABLE attributed AS FROM differing")
-    compare(con, merged.answer(view), "FROM served", shape)
-    keys = " AND ".join(f'd."{key}" IS NOT DISTINCT FROM attributed."{key}"' for key in shape.keys)
-    con.execute(f"UPDATE attributed SET cause = NULL WHERE EXISTS (SELECT 1 FROM differing d WHERE {keys})")
-    con.execute("CREATE OR REPLACE TEMP TABLE differing AS FROM attributed")
-
-
-def _looked_up(view: View) -> Collection[str]:
-    return view.lookups if isinstance(view, AggregateView) else ()
+    found = compare(con, "FROM built", "FROM served", shape)
+    if not found.differing or isinstance(view, ChainedView):
+        said = found.first(("oracle", "served"))
+        return finding("I3", law, found.rows, "rows", said, count=found.differing, note=note)
+    own = replace(shape, values=[name for name in shape.values if name not in view.lookups])
+    strays = compare(con, merged.answer(view), "FROM served", shape, "strays")  # not even what the files give (I20)
+    attributed = attribute(merged, view, replace(found, shape=own), limits(view), LocalAnswers.answer, strays)
+    said = replace(attributed, shape=shape).first(("oracle", "served"), where="cause IS NULL")
+    causes = attributed.counts
+    within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes.items() if cause)
+    return finding("I3", law, found.rows, "rows", said, count=causes.get(None, 0), note=note + within)
 
 
 def _shape(view: Served) -> Shape:

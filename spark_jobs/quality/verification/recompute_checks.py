@@ -9,10 +9,11 @@ import duckdb
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import SequenceView, View
-from spark_jobs.expressions.dialect import Dialect, listed, since_epoch
+from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.quality import recompute
 from spark_jobs.quality.verification.findings import Finding, finding
-from spark_jobs.serving.compare import Shape, compare, first, shape_of
+from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader, log_reader, tables
 
@@ -37,9 +38,9 @@ def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
         con.register("stored_rows", duckdb_reader.dataset(table))
         stored = f"SELECT {listed(columns, D)} FROM stored_rows WHERE lsn <= {cut:d}"
         shape = Shape(PLACE, [name for name in columns if name not in PLACE])
-        rows, differ = compare(con, stored, f"SELECT * FROM {relation}", shape)
-        checked, breaches = checked + rows, breaches + differ
-        said += [f"{table}: {one}" for one in first(con, shape, NAMES)]
+        compared = compare(con, stored, f"SELECT * FROM {relation}", shape)
+        checked, breaches = checked + compared.rows, breaches + compared.differing
+        said += [f"{table}: {row}" for row in compared.first(NAMES)]
     return finding("I7", FACTS, checked, "rows", said, count=breaches)
 
 
@@ -50,8 +51,8 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View
         return _sequence_stands(con, stored, view, law)
     con.register("stored_rows", stored.con.sql(stored.own(view)).to_arrow_table())
     shape = shape_of(view, tolerance=1e-9)
-    rows, differ = compare(con, "FROM stored_rows", recompute.answer(con, view), shape)
-    return finding("I7", law, rows, "rows", first(con, shape, NAMES), count=differ)
+    compared = compare(con, "FROM stored_rows", recompute.answer(con, view), shape)
+    return finding("I7", law, compared.rows, "rows", compared.first(NAMES), count=compared.differing)
 
 
 def _sequence_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: SequenceView, law: str) -> Finding:
@@ -61,12 +62,12 @@ def _sequence_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view:
     kinds: Mapping[str, list[str]] = {"row": ["lsn", *view.row_kinds], "result": list(view.result_kinds)}
     checked = breaches = 0
     said: list[str] = []
-    pairs = {"row": (stored.stored(view), f"SELECT * FROM ({rows}){late}"), "result": (stored.results(view), results)}
-    for what, (kept, rebuilt) in pairs.items():
+    parts = zip(kinds, stored.built(view), (f"SELECT * FROM ({rows}){late}", results), strict=True)
+    for what, kept, rebuilt in parts:
         columns = [*kinds[what], "stretch_end"]
-        con.register("stored_rows", stored.con.sql(kept or "").to_arrow_table())
+        con.register("stored_rows", stored.con.sql(f"FROM {kept}").to_arrow_table())
         shape = Shape(["key"], [name for name in columns if name != "key"])
-        count, differ = compare(con, "FROM stored_rows", rebuilt, shape)
-        checked, breaches = checked + count, breaches + differ
-        said += [f"{what} {one}" for one in first(con, shape, NAMES)]
+        compared = compare(con, "FROM stored_rows", rebuilt, shape)
+        checked, breaches = checked + compared.rows, breaches + compared.differing
+        said += [f"{what} {row}" for row in compared.first(NAMES)]
     return finding("I7", law, checked, "rows", said, count=breaches)
