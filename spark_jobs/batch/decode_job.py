@@ -7,7 +7,7 @@ The layers share `decode`; what differs is de-duplication.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -29,9 +29,10 @@ from spark_jobs.engine.decode.assemble import Decoded as Found
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import without
 from spark_jobs.settings import settings
-from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
-from spark_jobs.storage.log_reader import ARROW_ROWS, Batches, LogRecords, Reader
+from spark_jobs.storage import data_files, tables, task_files
+from spark_jobs.storage.data_files import Written
+from spark_jobs.storage.log_reader import LogRecords, Reader
+from spark_jobs.storage.task_files import Batches, Task, write
 
 COORDINATES = [name for name, _ in row_types.COORDINATES]
 IDENTITIES = pa.schema(
@@ -40,11 +41,9 @@ IDENTITIES = pa.schema(
 QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
-REPORT = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("file", WRITTEN)])
-"""What a task has written: `name` is an event type, the quarantine's table, or IDENTITY_FILE."""
 IDENTITY_FILE = "identities"
+"""What tasks call a file of identities; they call other files by the event type, or by the quarantine's table."""
 
-Task = Callable[[Batches], Batches]
 JudgedBy = tuple[SchemaHistory, int]
 """The schemas of the log, and the cut up to which they count."""
 
@@ -120,12 +119,7 @@ def _read(spark: SparkSession, addresses: list[str], schema: pa.Schema) -> DataF
 
 
 def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]]]:
-    """Name -> rows and file of each file that the tasks wrote."""
-    report = frame.mapInArrow(task, from_arrow_schema(REPORT)).toArrow().to_pylist()
-    found: dict[str, list[tuple[int, Written]]] = {}
-    for one in report:
-        found.setdefault(one["name"], []).append((one["rows"], Written(**one["file"])))
-    return found
+    return task_files.files(task_files.run(frame, task))
 
 
 def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
@@ -148,13 +142,13 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
             facts = pa.concat_tables([found.facts[event_type] for found in pending if event_type in found.facts])
             if event_type != record_outcomes.RECORD_OUTCOME:
                 identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
-            yield from _file(event_type, roots[event_type], _in_time(facts, event_type))
+            yield from write(event_type, roots[event_type], _in_time(facts, event_type))
         if pending:
             rejects = pa.concat_tables([found.rejects for found in pending])
             states = pa.array([STATE] * rejects.num_rows, pa.string())
-            yield from _file(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
+            yield from write(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
         if identities:
-            yield from _file(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
+            yield from write(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
 
     return run
 
@@ -166,15 +160,6 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
     return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
 
 
-def _file(name: str, root: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Write one file, and report it."""
-    with FileWriter(root) as writer:
-        for first in range(0, rows.num_rows, ARROW_ROWS):
-            writer.add(rows.slice(first, ARROW_ROWS))
-        reported = [{"name": name, "rows": rows.num_rows, "file": one.as_dict()} for one in writer.written()]
-    yield from pa.Table.from_pylist(reported, schema=REPORT).to_batches()
-
-
 def _rewritten(
     spark: SparkSession, found: Mapping[str, Sequence[tuple[int, Written]]], lost: str
 ) -> dict[str, list[tuple[int, Written]]]:
@@ -182,16 +167,16 @@ def _rewritten(
     old = [(event_type, one) for event_type, written in found.items() for _, one in written]
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+        for number in task_files.numbers(batches):
             event_type, written = old[number]
             facts = _table(written.address)
             first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
             here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
             of_type = here & (ds.field("event_type") == event_type)  # a note is of a record of any type
             losers = _table(lost, here if event_type == record_outcomes.RECORD_OUTCOME else of_type)
-            yield from _file(event_type, written.root, without(facts, losers.select(COORDINATES)))
+            yield from write(event_type, written.root, without(facts, losers.select(COORDINATES)))
 
-    new = _written(spark.range(0, len(old), 1, len(old)), run)
+    new = _written(task_files.shares(spark, len(old)), run)
     data_files.discard(one for _, one in old)
     return {event_type: new.get(event_type, []) for event_type in found}
 
@@ -203,7 +188,7 @@ def _noting() -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         lost = [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]
         if lost:
-            yield from _file(
+            yield from write(
                 record_outcomes.RECORD_OUTCOME,
                 root,
                 _in_time(record_outcomes.of_duplicates(pa.concat_tables(lost)), record_outcomes.RECORD_OUTCOME),

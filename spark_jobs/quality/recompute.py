@@ -21,19 +21,16 @@ from spark_jobs.engine.partials import of_facts
 from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.storage import duckdb_reader
+from spark_jobs.storage.log_reader import portions
 
 RECORDS_AT_ONCE = 200_000
 DUCKDB = Dialect.DUCKDB
 _ORDER = 'lsn, topic, partition, "offset"'
 
 
-def records(log: ds.Dataset, cut: int, above: int = 0) -> Iterator[pa.Table]:
-    """The landed records of (above, cut], in portions, with the columns of tables.RECORD."""
-    of = (ds.field("kind") == "record") & (ds.field("lsn") <= cut) & (ds.field("lsn") > above)
-    names = [field.name for field in row_types.RECORD]
-    for batch in log.scanner(columns=names, filter=of, batch_size=RECORDS_AT_ONCE).to_batches():
-        if batch.num_rows:
-            yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
+def records(cut: int, above: int = 0) -> Iterator[pa.Table]:
+    """The landed records of (above, cut], in portions, with the columns of RECORD."""
+    return portions((ds.field("lsn") <= cut) & (ds.field("lsn") > above), RECORDS_AT_ONCE)
 
 
 def facts(

@@ -99,7 +99,7 @@ def _placed(merged: LocalAnswers, sql: str) -> list[Origin]:
 
 def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Event type -> relation of the facts that the speed layer counted in those lsns."""
-    records = _records(ds.field("lsn").isin(lsns))
+    records = log_reader.records(ds.field("lsn").isin(lsns))
     of = (ds.field("view") == row_types.DUPLICATE_ROW) & ds.field("lsn").isin(lsns)
     verdicts = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(["lsn", "control"], filter=of).flatten()
     names = {"control.topic": "topic", "control.partition": "partition", "control.offset": "offset", "lsn": "lsn"}
@@ -112,17 +112,11 @@ def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[
             yield event_type, f"decoded_{event_type}"
 
 
-def _records(of: ds.Expression) -> pa.Table:
-    names = [field.name for field in row_types.RECORD]
-    log = duckdb_reader.dataset(tables.MASTER_LOG)
-    return log.to_table(names, filter=of & (ds.field("kind") == "record")).cast(row_types.RECORD)
-
-
 def raw(merged: LocalAnswers, found: Sequence[Origin]) -> list[Event]:
     """The records as they were delivered, in the order of `found`."""
     if not found:
         return []
     of = ds.field("lsn").isin(sorted({one.lsn for one in found})) & ds.field("offset").isin([o.offset for o in found])
-    rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in _records(of).to_pylist()}
+    rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in log_reader.records(of).to_pylist()}
     there = ((one, rows[one[:4]]) for one in found if one[:4] in rows)
     return [Event(one, row["timestamp"], row["key"], row["value"]) for one, row in there]

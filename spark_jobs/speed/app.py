@@ -35,9 +35,9 @@ from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import Batch, Outcome, process
 from spark_jobs.speed.status import Clock, Status
-from spark_jobs.storage.log_reader import ARROW_ROWS
 from spark_jobs.storage.session import driver, spark_session
 from spark_jobs.storage.side_inputs import SideInputs
+from spark_jobs.storage.task_files import ARROW_ROWS
 
 log = logging.getLogger("tidemark.speed")
 

@@ -7,7 +7,7 @@ Between the two the driver judges which facts are duplicates: a task sees only i
 through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
@@ -15,7 +15,6 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory
@@ -27,22 +26,20 @@ from spark_jobs.speed.partials_step import Controls, Derived
 from spark_jobs.speed.partials_table import OPEN, SPAN
 from spark_jobs.speed.pass_rows import FIXED, found_rows, laid_out, partial_rows, partials_schema, views_over
 from spark_jobs.speed.staged_facts import StagedFactsWriter
-from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
-from spark_jobs.storage.log_reader import Batches, LogRecords, Reader
+from spark_jobs.storage import data_files, tables, task_files
+from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.side_inputs import SideInputs
+from spark_jobs.storage.task_files import Batches, Task
 
 FAILURE_ROW = "__failed__"
 """A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
-FILE_ROW = "__file__"
-"""A file that a task has written."""
 RECORDS_ROW = "__records__"
 """How many records a task was given."""
-REPORT = pa.schema([*FIXED, ("file", WRITTEN), ("size", pa.int64())])
-"""What the driver is told: the control rows of rejected records, and these three kinds."""
+REPORT = pa.schema([*task_files.REPORT, *FIXED, ("size", pa.int64())])
+"""What the driver is told: files, the control rows of rejected records, and these two kinds."""
 
 Records = DataFrame | LogRecords
-Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 Facts = Mapping[str, pa.Table]
 
 
@@ -67,7 +64,7 @@ class StagedBatch:
             return Derived()
         addresses = [one.address for one in self.facts]
         task = _deriving(addresses, list(views), duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
-        report = _run(self.spark.range(0, len(addresses), 1, len(addresses)), task)
+        report = task_files.run(task_files.shares(self.spark, len(addresses)), task, REPORT)
         failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
         failed = {one["view"]: one["reason"] for one in failures}
         return Derived(files=_files(report), rejects=_rejects(report), failed=failed)
@@ -86,7 +83,7 @@ def take(records: Records, history: SchemaHistory, landed_on: date | None = None
     """Decode `records` (columns of tables.RECORD); with `landed_on`, also write them to the log's files."""
     frame, read = records.tasks() if isinstance(records, LogRecords) else (records.select(row_types.RECORD.names), iter)
     log, facts = tables.path(tables.MASTER_LOG), staged_facts.root()
-    report = _run(frame, _taking(read, history, landed_on, log, facts))
+    report = task_files.run(frame, _taking(read, history, landed_on, log, facts), REPORT)
     sizes = report.filter(pc.equal(report["view"], RECORDS_ROW))["size"]
     written = _files(report)
     return StagedBatch(
@@ -113,7 +110,7 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
                 facts.add(decoded.facts)
                 yield from _reported(found_rows(row_types.REJECT_ROW, decoded.rejects))
             files = [*log.written(), *facts.written()]
-        yield from _reported(_file_rows(files))
+        yield from _files_reported(files)
         yield from _reported(pa.table({"view": [RECORDS_ROW], "size": [count]}))
 
     return run
@@ -123,7 +120,7 @@ def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table,
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         schema = partials_schema(views)
         with FileWriter(root, (SPAN, OPEN)) as partials:
-            for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            for number in task_files.numbers(batches):
                 for facts in staged_facts.portions(addresses[number]):
                     passed = views_over(facts, views, duplicates, side_inputs)
                     for rows in partial_rows(passed, schema):
@@ -131,14 +128,14 @@ def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table,
                     yield from _reported(found_rows(row_types.REJECT_ROW, passed.rejects))
                     yield from _reported(_failure_rows(passed.failed))
             files = partials.written()
-        yield from _reported(_file_rows(files))
+        yield from _files_reported(files)
 
     return run
 
 
-def _file_rows(files: Iterable[Written]) -> pa.Table:
-    listed = [one.as_dict() for one in files]
-    return pa.table({"view": pa.repeat(FILE_ROW, len(listed)), "file": pa.array(listed, WRITTEN)})
+def _files_reported(files: Iterable[Written]) -> Iterator[pa.RecordBatch]:
+    for batch in task_files.reported("", files):
+        yield from _reported(pa.Table.from_batches([batch]))
 
 
 def _failure_rows(failed: dict[str, str]) -> pa.Table:
@@ -150,12 +147,8 @@ def _reported(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from laid_out(rows, REPORT).combine_chunks().to_batches()
 
 
-def _run(frame: DataFrame, task: Task) -> pa.Table:
-    return frame.mapInArrow(task, from_arrow_schema(REPORT, prefer_timestamp_ntz=False)).toArrow()
-
-
 def _files(report: pa.Table) -> list[Written]:
-    return [Written(**one) for one in report.filter(pc.equal(report["view"], FILE_ROW))["file"].to_pylist()]
+    return [file for _, file in task_files.files(report).get("", ())]
 
 
 def _rejects(report: pa.Table) -> pa.Table:

@@ -19,14 +19,11 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.task_files import ARROW_ROWS, Batches, numbers, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ARROW_ROWS = 131_072
-"""Records per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
-
-Batches = Iterable[pa.RecordBatch]
 Reader = Callable[[Batches], Iterator[pa.RecordBatch]]
 """What a task is given -> the records that it has to look at."""
 
@@ -45,12 +42,12 @@ class LogRecords:
         def read(batches: Batches) -> Iterator[pa.RecordBatch]:
             fs, base = FileSystem.from_uri(root)
             wanted = (pc.field("kind") == row_types.RECORD_ROW) & _within(ranges)
-            for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            for number in numbers(batches):
                 paths = [f"{base}/{path}" for path in groups[number]]
                 source = ds.dataset(paths, schema=row_types.LOG, format="parquet", filesystem=fs)
                 yield from source.to_batches(columns=row_types.RECORD.names, filter=wanted, batch_size=ARROW_ROWS)
 
-        return self.spark.range(0, len(groups), 1, len(groups)), read
+        return shares(self.spark, len(groups)), read
 
     def _groups(self) -> list[list[str]]:
         """Files that may hold the records, in about equal shares: one per core, more where that would be many rows."""
@@ -65,6 +62,20 @@ class LogRecords:
 
 def _within(ranges: Iterable[tuple[int, int]]) -> pc.Expression:
     return reduce(or_, [(pc.field("lsn") >= first) & (pc.field("lsn") <= last) for first, last in ranges])
+
+
+def records(where: ds.Expression) -> pa.Table:
+    """The landed records that match, with the columns of RECORD."""
+    return pa.concat_tables([row_types.RECORD.empty_table(), *portions(where)])
+
+
+def portions(where: ds.Expression, rows_at_once: int = ARROW_ROWS) -> Iterator[pa.Table]:
+    """The landed records that match, some at a time."""
+    log = duckdb_reader.dataset(tables.MASTER_LOG)
+    wanted = where & (ds.field("kind") == row_types.RECORD_ROW)
+    for batch in log.scanner(row_types.RECORD.names, filter=wanted, batch_size=rows_at_once).to_batches():
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
 
 
 def read_schema_history() -> SchemaHistory:

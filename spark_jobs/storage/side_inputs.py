@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import first_of_each
 from spark_jobs.engine.sequences import side_input_key
-from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage import duckdb_reader, log_reader, tables
 
 
 class SideInputs:
@@ -51,10 +50,7 @@ class SideInputs:
     def _landed(self, before: int) -> pa.Table:
         lsn, topics = ds.field("lsn"), sorted({project_contracts().of(name).topic for name in self._known})
         of = (lsn > self._upto) & (lsn < before) & ds.field("topic").isin(topics)
-        log = duckdb_reader.dataset(tables.MASTER_LOG)
-        return log.to_table(row_types.RECORD.names, filter=of & (ds.field("kind") == row_types.RECORD_ROW)).cast(
-            row_types.RECORD
-        )
+        return log_reader.records(of)
 
 
 def _built(event_type: str, cut: int) -> pa.Table:

@@ -4,19 +4,18 @@ rows -> sorted -> one Delta commit -> version. A batch table has one writer: the
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs.settings import settings
-from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
-from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
+from spark_jobs.storage import data_files, ddl, duckdb_reader, tables, task_files
+from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.task_files import Batches, Task
 
 BUCKET_DAY = "bucket_day"
-FILE = pa.schema([("file", WRITTEN)])
 MANY_FILES = 64
 
 
@@ -62,15 +61,14 @@ def append(rows: DataFrame, table: str) -> None:
 
 def _written(rows: DataFrame, table: str, keys: Sequence[str]) -> list[Written]:
     """The tasks write the files (ADR 17): a commit by Spark is a handful of jobs over Delta's own metadata."""
-    task = _writing(tables.path(table), keys)
-    found = rows.mapInArrow(task, from_arrow_schema(FILE)).toArrow()["file"].to_pylist()
-    return [Written(**one) for one in found]
+    report = task_files.run(rows, _writing(tables.path(table), keys))
+    return [file for _, file in task_files.files(report).get("", ())]
 
 
-def _writing(root: str, keys: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+def _writing(root: str, keys: Sequence[str]) -> Task:
     """The task: its rows -> files of about ROWS_PER_FILE rows, in the order of the rows."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         rest = iter(batches)
         for first in rest:
             with FileWriter(root, with_statistics=keys) as writer:
@@ -80,8 +78,7 @@ def _writing(root: str, keys: Sequence[str]) -> Callable[[Iterable[pa.RecordBatc
                     size += batch.num_rows
                     if size >= tables.ROWS_PER_FILE:
                         break
-                found = [{"file": one.as_dict()} for one in writer.written()]
-            yield from pa.Table.from_pylist(found, schema=FILE).to_batches()
+                yield from task_files.reported("", writer.written())
 
     return run
 

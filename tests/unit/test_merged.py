@@ -8,7 +8,6 @@ from spark_jobs.ledger.source import Source
 from spark_jobs.quality import recompute
 from spark_jobs.serving.compare import compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.storage import duckdb_reader, tables
 from tests.unit.small_platform import Platform, market
 
 VIEWS = ["orders_by_hour", "orders_by_colour", "orders_by_day", "sessions", "trades", "word_count", "bus_latest"]
@@ -27,7 +26,7 @@ def test_the_merged_answer_is_the_recomputed_one(platform_home: Path, cut_at: in
         sources = platform.build()
     merged = LocalAnswers(platform.views, sources, platform.lsn)
     again = recompute.connect()
-    recompute.facts(again, recompute.records(duckdb_reader.dataset(tables.MASTER_LOG), platform.lsn))
+    recompute.facts(again, recompute.records(platform.lsn))
     for view in platform.views:
         again.register("served", merged.con.sql(merged.own(view)).to_arrow_table())
         found = compare(again, "FROM served", recompute.answer(again, view), shape_of(view))

@@ -28,8 +28,7 @@ class UnbuiltCauses(Causes):
         self.old_cut, self.new_cut, self.changed = cut, head, {}
         self.coverage = coverage.covered(cut)
         con = recompute.connect()
-        log = duckdb_reader.dataset(tables.MASTER_LOG)
-        recompute.facts(con, recompute.records(log, head, above=cut), log_reader.read_schema_history())
+        recompute.facts(con, recompute.records(head, above=cut), log_reader.read_schema_history())
         _add_repetitions(con, cut)
         self.unmarked, self.taken_back = _unmarked(con, cut, head), {}
         self._facts_past_cut = {

@@ -25,7 +25,7 @@ NAMES = ("stored", "rebuilt")
 
 def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
     """Facts, quarantined records and duplicates at or below the cut are those that the log gives."""
-    log = recompute.records(duckdb_reader.dataset(tables.MASTER_LOG), cut)
+    log = recompute.records(cut)
     recompute.facts(con, log, log_reader.read_schema_history(), cut)
     relations = {
         tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in project_contracts()
