@@ -23,7 +23,7 @@ from spark_jobs.definitions.measures.quantile import ApproxQuantile
 from spark_jobs.definitions.measures.sums import Count, Max, Mean, Min, Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine import aggregates
-from spark_jobs.engine.sketches import sketched
+from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.testing.cases import connect
 
@@ -179,7 +179,8 @@ def world(view: AggregateView, seed: int) -> World:
 
 def store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: list[str]) -> None:
     made = con.sql(aggregates.partials(view, D, aggregates.source(view, D, {"thing": "thing"}), per)).to_arrow_table()
-    con.register(f"made_{name}", sketched(made, [part.column for part in view.state if part.kind == "SKETCH"]))
+    schema = pa.schema([*((column, pa.int64()) for column in per), *view.partial_schema])
+    con.register(f"made_{name}", finished(made, view.sketches, schema))
     con.execute(f"CREATE TABLE {name} AS FROM made_{name}")
 
 
