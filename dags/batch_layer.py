@@ -24,13 +24,15 @@ from airflow.sdk import DAG, CronPartitionTimetable, chain
 from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep, TrainStep
 from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
 
+from spark_jobs.orchestration.interface import BATCH_LAYER, DAY
+
 # A platform that is started for the first time at one in the morning has nothing to build for the day before.
 EVERY_DAY = CronPartitionTimetable(
-    "0 0 * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%d", run_immediately=timedelta(0)
+    "0 0 * * *", timezone="UTC", run_offset=-1, key_format=DAY, run_immediately=timedelta(0)
 )
 
 with DAG(
-    "batch_layer",
+    BATCH_LAYER,
     schedule=EVERY_DAY,
     **dag_arguments(Owner.PLATFORM, [Tag.BATCH, Tag.PUBLISHES], __doc__, retries=2),
 ):

@@ -17,8 +17,10 @@ from airflow.sdk import DAG, PartitionedAssetTimetable, chain
 from tidemark_airflow.operators import PinnedStep
 from tidemark_airflow.policy import PUBLICATION, Owner, Tag, dag_arguments
 
+from spark_jobs.orchestration.interface import MARTS
+
 with DAG(
-    "marts",
+    MARTS,
     schedule=PartitionedAssetTimetable(assets=PUBLICATION),
     **dag_arguments(Owner.ANALYTICS, [Tag.MODELS], __doc__, retries=2),
 ):

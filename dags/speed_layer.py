@@ -3,31 +3,32 @@ Asks the speed layer every minute whether it is well, and restarts it when it st
 
 **When.** Every minute; one short look at the heartbeat in the ledger, no JVM.
 
-**When it is red.** A red run is an alarm; its log names it (lag, stall, hole, retention, a view set aside). Answers of
-`serving.*` stay exact as of the last landed record; only their freshness suffers.
+**When it is red.** A red run is an alarm; its log names it. Answers of `serving.*` stay exact as of the last landed
+record; only their freshness suffers.
 
 | alarm | what to do |
 |---|---|
-| stall | the run has already asked for a restart; if the next run is red too: `./tidemark logs speed` |
-| lag | the speed layer is slower than the producers; `./tidemark speed status` shows by how much |
-| hole, view set aside | `./tidemark speed status`, then `docs/runbooks/` |
-| retention | records will leave Kafka before they are read: raise the topics' retention now |
+| `heartbeat` (silent), `stall` | the run has restarted the application; if the next one is red too: `./tidemark logs speed` |
+| `heartbeat` (stopped, with its error) | the supervisor starts it again; the error names the cause |
+| `retention` | records will leave Kafka before they are read: raise the topics' retention now |
+| any other | `docs/runbooks/speed-layer.md` |
 """
 
 from airflow.sdk import DAG, CronTriggerTimetable
-from tidemark_airflow.command import SPEED_STALLED
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.policy import Owner, Tag, dag_arguments
+
+from spark_jobs.orchestration.interface import SPEED_LAYER, SPEED_SILENT
 
 EVERY_MINUTE = CronTriggerTimetable("* * * * *", timezone="UTC")
 
 with DAG(
-    "speed_layer",
+    SPEED_LAYER,
     schedule=EVERY_MINUTE,
     **dag_arguments(Owner.PLATFORM, [Tag.SPEED, Tag.ALARM], __doc__, retries=0),
 ):
     TidemarkOperator(
         task_id="watch",
         arguments=("speed", "status", "--json"),
-        remedies={SPEED_STALLED: ("restart", "speed")},
+        remedies={SPEED_SILENT: ("restart", "speed")},
     )

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from pydantic import Field, computed_field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from spark_jobs.orchestration import interface
+
 ROOT = Path(__file__).resolve().parent.parent
 
 LAYOUT = {"views": "views", "schemas": "schemas/events", "quality": "schemas/quality", "models": "models", "dbt": "dbt"}
@@ -26,7 +28,9 @@ class Settings(BaseSettings):
     profile: Literal["embedded", "cluster"] = Field(
         "embedded", description="embedded: everything on this machine under `home`; cluster: the parts run elsewhere."
     )
-    home: Path = Field(ROOT / ".tidemark", description="State folder: warehouse, checkpoints, ledger, logs, secrets.")
+    home: Path = Field(
+        ROOT / interface.HOME, description="State folder: warehouse, checkpoints, ledger, logs, secrets."
+    )
     host: str = Field("127.0.0.1", description="The address that every part binds to.")
 
     project: Path = Field(ROOT, description="The project's folder: its views, event schemas, quality, models, dbt.")
@@ -154,7 +158,11 @@ class Settings(BaseSettings):
 
     @property
     def data_docs(self) -> Path:
-        return self._under("data_docs")
+        return self._under(interface.DATA_DOCS)
+
+    @property
+    def dbt_docs(self) -> Path:
+        return self._under(interface.DBT_DOCS)
 
     @property
     def state(self) -> tuple[Path, ...]:

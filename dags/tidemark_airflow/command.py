@@ -13,19 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from spark_jobs.orchestration.interface import COMMAND_VARIABLE
+
 ROOT = Path(__file__).resolve().parents[2]
 GRACE_SECONDS = 3.0  # Airflow kills the task's own process 5 s after it asked it to stop
 HIDDEN_FROM_COMMAND = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "PYTHON", "VIRTUAL_ENV")
 
-# Exit codes of `tidemark` that mean more than "it failed"; documented in docs/runbooks/exit-codes.md.
-AUDIT_FAILED = 3
-SPEED_STALLED = 4
-TRY_LATER = 75
-
 
 def command_path() -> str:
     """The launcher: TIDEMARK_COMMAND, else `tidemark` in the root of the clone that this file is in."""
-    return os.environ.get("TIDEMARK_COMMAND") or str(ROOT / "tidemark")
+    return os.environ.get(COMMAND_VARIABLE) or str(ROOT / "tidemark")
 
 
 def start(arguments: Sequence[str]) -> subprocess.Popen[str]:

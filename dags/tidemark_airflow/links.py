@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 from airflow.sdk import BaseOperatorLink
 
-DATA_DOCS = "/tidemark/docs/"
+from spark_jobs.orchestration.interface import DATA_DOCS, DATA_DOCS_PAGE, PAGES
+
 # The command names a page by its file; only what cannot leave the folder is taken over.
-PAGE = re.compile(r"file://\S*/data_docs/((?!\S*\.\.)[\w./%+-]+\.html)\b")
+PAGE = re.compile(rf"file://\S*/{DATA_DOCS}/((?!\S*\.\.)[\w./%+-]+\.html)\b")
 
 
 def page_named_in(line: str) -> str | None:
@@ -21,7 +22,7 @@ def page_named_in(line: str) -> str | None:
 def data_docs_url(page: str = "") -> str:
     """A page's address on this Airflow; a path only when Airflow does not know its own address."""
     base = conf.get("api", "base_url", fallback="") or ""
-    return (base.rstrip("/") if urlsplit(base).netloc else "") + DATA_DOCS + page
+    return (base.rstrip("/") if urlsplit(base).netloc else "") + f"{PAGES}/{DATA_DOCS_PAGE}/{page}"
 
 
 class DataDocsLink(BaseOperatorLink):

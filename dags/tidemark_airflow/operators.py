@@ -11,6 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
 
+from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, TRY_LATER
 from tidemark_airflow import command
 from tidemark_airflow.links import DataDocsLink, data_docs_url, page_named_in
 from tidemark_airflow.policy import PUBLICATION
@@ -47,7 +48,7 @@ class TidemarkOperator(BaseOperator):
 
     def conclude(self, code: int, context: Context) -> None:
         """Turn the exit code into the task's state."""
-        if code == command.TRY_LATER:
+        if code == TRY_LATER:
             raise AirflowRescheduleException(datetime.now(UTC) + TRY_LATER_DELAY)
         if code != 0:
             raise AirflowException(f"tidemark ended with exit code {code}; the lines above say why")
@@ -65,7 +66,7 @@ class TidemarkOperator(BaseOperator):
         try:
             self._process = command.start(arguments)
         except FileNotFoundError as error:
-            raise AirflowFailException(f"no command at {command.command_path()}: set TIDEMARK_COMMAND") from error
+            raise AirflowFailException(f"no command at {command.command_path()}: set {COMMAND_VARIABLE}") from error
         try:
             return command.follow(self._process, self.hear)
         finally:
@@ -99,7 +100,7 @@ class AuditStep(BatchStep):
     def conclude(self, code: int, context: Context) -> None:
         docs = data_docs_url(self.page)
         self.log.info("Data Docs: %s", docs)
-        if code == command.AUDIT_FAILED:
+        if code == AUDIT_FAILED:
             raise AirflowFailException(
                 f"the audit failed, nothing was published, readers keep the last publication: {docs}"
             )

@@ -2,7 +2,9 @@
 
 import hashlib
 import re
-from datetime import date
+from datetime import datetime
+
+from spark_jobs.orchestration.interface import DAY
 
 READABLE_LENGTH = 26
 
@@ -13,14 +15,14 @@ def run_id_of(dag_run_id: str) -> str:
     `scheduled__2026-01-02T00:00:00+00:00` -> `scheduled-2026-01-02t00-00-98c4e54c`
     """
     readable = re.sub(r"[^a-z0-9]+", "-", dag_run_id.lower()).strip("-")[:READABLE_LENGTH].strip("-")
-    return f"{readable}-{hashlib.sha256(dag_run_id.encode()).hexdigest()[:8]}"
+    return f"{readable}-{hashlib.sha256(dag_run_id.encode()).hexdigest()[:8]}".lstrip("-")
 
 
 def day_of(partition_key: str | None) -> str | None:
     """The day of a partition, exactly as YYYY-MM-DD; ValueError for anything else. None: a run without a key."""
     if partition_key is None:
         return None
-    if date.fromisoformat(partition_key).isoformat() != partition_key:
+    if datetime.strptime(partition_key, DAY).strftime(DAY) != partition_key:
         raise ValueError(f"partition key {partition_key!r} is not a day: write it as YYYY-MM-DD")
     return partition_key
 

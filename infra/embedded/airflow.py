@@ -17,6 +17,7 @@ from functools import partial
 from infra.embedded.passwords import passwords, write_private
 from infra.embedded.program import Program
 from infra.embedded.readiness import airflow_answers
+from spark_jobs.orchestration.interface import COMMAND_VARIABLE
 from spark_jobs.settings import ROOT, Settings
 
 BIN = ROOT / ".venv-airflow/bin"
@@ -56,7 +57,8 @@ def environment(settings: Settings) -> dict[str, str]:
     return {
         "AIRFLOW_HOME": str(settings.airflow_dir),
         "AIRFLOW_CONFIG": str(settings.airflow_dir / "airflow.cfg"),
-        "TIDEMARK_COMMAND": str(ROOT / ".venv/bin/tidemark"),
+        COMMAND_VARIABLE: str(ROOT / ".venv/bin/tidemark"),
+        "PYTHONPATH": str(ROOT),  # for spark_jobs.orchestration.interface
         "SPT_NOENV": "1",  # process titles must not overwrite the environment, by which `down` finds Airflow's tasks
         "SCARF_ANALYTICS": "false",
         "NO_COLOR": "1",

@@ -10,10 +10,9 @@ from typing import Any
 
 import click
 
-from spark_jobs.cli.step import ledger_step, show, thrift
+from spark_jobs.cli.step import ledger_step, run_option, show, thrift
 from spark_jobs.ledger.store import LedgerError
-
-run_option = click.option("--run-id", required=True, help="Names the logical run; retries use the same.")
+from spark_jobs.orchestration.interface import DAY
 
 
 class BatchGroup(click.Group):
@@ -36,7 +35,7 @@ def batch() -> None:
 
 @batch.command()
 @run_option
-@click.option("--day", "days", multiple=True, type=click.DateTime(["%Y-%m-%d"]), help="Rebuild this day as well.")
+@click.option("--day", "days", multiple=True, type=click.DateTime([DAY]), help="Rebuild this day as well.")
 @click.option("--mode", type=click.Choice(["changed", "full"]), default="changed", help="full: everything from facts.")
 def plan(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
     """Choose the run's cut and write it down."""

@@ -56,7 +56,7 @@ def docs(pin: str | None) -> None:
     _warn_of_old_sources()
     code = run(["docs", "generate", "--static"], _pinned(pin))
     if code == 0:
-        page = home() / "docs/index.html"
+        page = settings().dbt_docs / "index.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(home() / "target/static_index.html", page)
         click.echo(f"wrote {page}")

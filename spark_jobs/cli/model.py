@@ -7,7 +7,7 @@ import json
 
 import click
 
-from spark_jobs.cli.step import ledger_step, show
+from spark_jobs.cli.step import ledger_step, run_option, show
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel, ModelFileError
 from spark_jobs.training.examples import Part
@@ -79,7 +79,7 @@ def promote(name: str, version: int) -> None:
 
 @model.command()
 @name_argument
-@click.option("--run-id", required=True, help="A published batch run; retries use the same.")
+@run_option
 def train(name: str, run_id: str) -> None:
     """Train NAME on what a run has published, judge it, and promote it if it is not worse."""
     from spark_jobs.training.report import lines

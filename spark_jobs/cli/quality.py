@@ -15,17 +15,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.cli.step import ledger_step
+from spark_jobs.cli.step import ledger_step, run_option
+from spark_jobs.orchestration.interface import AUDIT_FAILED
 from spark_jobs.serving.formatting import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STOPPED = 3
-
 
 @click.command()
-@click.option("--run-id", required=True, help="The run whose builds are audited.")
+@run_option
 @click.option("--accept", metavar="REASON", help="Accept rows that differ from speed for no known cause, and say why.")
 def audit(run_id: str, accept: str | None) -> None:
     """Hold the run's new versions against their expectations and against the speed layer.
@@ -50,7 +49,7 @@ def audit(run_id: str, accept: str | None) -> None:
         click.echo(f"run {run_id} passed" + (f" with {verdict.warnings} warnings: {docs}" if verdict else ""))
         return
     click.echo(f"run {run_id} did not pass; the current publication keeps serving. Data Docs: {docs}", err=True)
-    sys.exit(STOPPED)
+    sys.exit(AUDIT_FAILED)
 
 
 @click.command()

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger import store as ledger
+from spark_jobs.orchestration.interface import SPEED_SILENT
 from spark_jobs.speed.status import health
 
 
@@ -24,13 +25,16 @@ def speed() -> None:
 @speed.command()
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def status(as_json: bool) -> None:
-    """Heartbeat, lsn, lag, times of the last micro-batch. Exit code 1 when there is an alarm."""
+    """Heartbeat, lsn, lag, times of the last micro-batch.
+
+    Exit code 1 when there is an alarm, 4 when the application is silent or stalled, so that a restart may help.
+    """
     found = health()
     if as_json:
         click.echo(json.dumps(found, indent=2, default=str))
     else:
         _show(found)
-    sys.exit(1 if found["alarms"] else 0)
+    sys.exit(SPEED_SILENT if found["restart_may_help"] else int(bool(found["alarms"])))
 
 
 def _show(found: dict[str, Any]) -> None:

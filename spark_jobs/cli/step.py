@@ -18,8 +18,20 @@ from rich.table import Table
 
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, RunActive, Store
+from spark_jobs.orchestration.interface import RUN_ID, TRY_LATER
 
-TRY_LATER = 75
+run_option = click.option(
+    "--run-id",
+    required=True,
+    callback=lambda ctx, option, text: _run_id(text),
+    help="Names the logical run; retries use the same.",
+)
+
+
+def _run_id(text: str) -> str:
+    if RUN_ID.fullmatch(text):
+        return text
+    raise click.BadParameter(f"{text!r} cannot name a run: letters, digits and . _ -, at most 64, none of . _ - first")
 
 
 @contextmanager

@@ -4,7 +4,6 @@
 Everything but the name is a literal that the program made; the name is checked by a pattern.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,13 +11,13 @@ from typing import Any
 from spark_jobs.ledger.schema import Pin, Publication
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.orchestration.interface import PIN
 from spark_jobs.publication.publish import Execute, serving_views
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import serving_sql
 from spark_jobs.serving.servable import ready, servable
 from spark_jobs.storage import coverage
 
-NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 PREFIX = "pin_"
 
 
@@ -49,7 +48,7 @@ def create(
 def checked(name: str) -> str:
     """The pin's name without the prefix of its schema. LedgerError where it cannot be a name."""
     name = name.removeprefix(PREFIX)
-    if not NAME.fullmatch(name):
+    if not PIN.fullmatch(name):
         raise LedgerError(f"{name!r} cannot name a pin: lower case letters, digits and _, at most 48, a letter first")
     return name
 

@@ -167,6 +167,7 @@ class SpeedLayer:
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
         """Land one micro-batch and compute its partials; also an empty one, which moves the offsets on."""
         with self.turn:
+            self.status.batch_begins()
             self._micro_batch(batch, batch_id)
 
     def _micro_batch(self, batch: DataFrame, batch_id: int) -> None:
@@ -225,6 +226,7 @@ def main() -> int:
     held = lease.acquire(spark)
     broker = Broker(project_contracts().topics)
     layer = SpeedLayer(spark, store, broker)
+    layer.status.keep_beating()
     try:
         store.reopen_requests()
         layer.prepare()

@@ -4,6 +4,7 @@ counts, times, alarms -> ledger heartbeat `speed` -> `tidemark speed status`, th
 """
 
 import datetime as dt
+import logging
 import os
 import threading
 import time
@@ -14,9 +15,15 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 
+log = logging.getLogger("tidemark.speed.status")
+
 COMPONENT = "speed"
 UNNAMED = "names for readers"
 SILENT_AFTER_HEARTBEATS = 30
+LAG_KNOWN_HEARTBEATS = 2
+"""A long micro-batch keeps Kafka from being asked; what was unread before it says nothing any more."""
+STALLED_SECONDS = 900.0
+"""No micro-batch takes so long, unless it waits for something that does not come."""
 
 
 class Clock:
@@ -39,7 +46,8 @@ class Status:
         self._store = store
         self._lock = threading.Lock()
         self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
-        self._state["is_named"] = False
+        self._state |= {"is_named": False, "batch_began_at": None}
+        self._lag_at = time.monotonic()
         self.views_aside: dict[str, str] = {}
         self._problems: dict[str, str] = {}
         self.beat()
@@ -47,7 +55,21 @@ class Status:
     def set(self, **facts: Any) -> None:
         with self._lock:
             self._state.update(facts)
+            if "lag" in facts:
+                self._lag_at = time.monotonic()
         self.beat()
+
+    def keep_beating(self) -> None:
+        """A sign of life now and then, whatever the application is at: a long micro-batch is no silence."""
+        threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True).start()
+
+    def _keep_beating(self) -> None:
+        while True:
+            time.sleep(settings().heartbeat_seconds)
+            try:
+                self.beat()
+            except Exception:
+                log.exception("a heartbeat is missing in the ledger")
 
     def set_aside(self, failed: Mapping[str, str]) -> None:
         """Views whose pass failed are left out until the next start, with an alarm."""
@@ -66,10 +88,15 @@ class Status:
             else:
                 self._problems[name] = what
 
+    def batch_begins(self) -> None:
+        """From now on until `batch` a micro-batch is at work."""
+        with self._lock:
+            self._state["batch_began_at"] = dt.datetime.now(dt.UTC).isoformat()
+
     def batch(self, lsn: int, records: int, counts: dict[str, int], seconds: dict[str, float]) -> None:
         rounded = {name: round(value, 3) for name, value in seconds.items()}
         last = {"records": records, **counts, "seconds": rounded, "at": dt.datetime.now(dt.UTC).isoformat()}
-        self.set(lsn=lsn, last_batch=last)
+        self.set(lsn=lsn, last_batch=last, batch_began_at=None)
 
     def last_batch_at(self) -> dt.datetime | None:
         """When the last micro-batch was complete."""
@@ -80,17 +107,29 @@ class Status:
         with self._lock:
             aside = {f"view set aside: {view}": reason for view, reason in self.views_aside.items()}
             payload = {**self._state, "alarms": {**self._state["alarms"], **aside, **self._problems}}
+            if time.monotonic() - self._lag_at > LAG_KNOWN_HEARTBEATS * settings().heartbeat_seconds:
+                payload["lag"] = None
         self._store.beat(COMPONENT, payload)
 
 
 def health() -> dict[str, Any]:
-    """The heartbeat's payload with `age_seconds`, `is_alive` and all `alarms`."""
-    beat = ledger.open().heartbeat("speed")
+    """The heartbeat's payload with `age_seconds`, `is_alive`, all `alarms`, and `restart_may_help`."""
+    beat = ledger.open().heartbeat(COMPONENT)
     if beat is None:
-        return {"is_alive": False, "state": "never started", "alarms": {"heartbeat": "no heartbeat was ever written"}}
-    age = (dt.datetime.now(dt.UTC) - beat.at).total_seconds()
-    is_alive = age < settings().heartbeat_seconds * SILENT_AFTER_HEARTBEATS and beat.payload["state"] != "stopped"
-    alarms = dict(beat.payload.get("alarms", {}))
+        alarms = {"heartbeat": "no heartbeat was ever written"}
+        return {"is_alive": False, "state": "never started", "alarms": alarms, "restart_may_help": False}
+    age, alarms = _seconds_since(beat.at), dict(beat.payload.get("alarms", {}))
+    is_silent = age >= settings().heartbeat_seconds * SILENT_AFTER_HEARTBEATS
+    is_alive = not is_silent and beat.payload["state"] != "stopped"
     if not is_alive:
         alarms["heartbeat"] = beat.payload.get("error") or f"silent for {age:.0f} s"
-    return {**beat.payload, "age_seconds": round(age, 1), "is_alive": is_alive, "alarms": alarms}
+    began_at = beat.payload.get("batch_began_at")
+    at_work = _seconds_since(dt.datetime.fromisoformat(began_at)) if is_alive and began_at else 0.0
+    if at_work > STALLED_SECONDS:
+        alarms["stall"] = f"a micro-batch has been at work for {at_work:.0f} s"
+    state = {"age_seconds": round(age, 1), "is_alive": is_alive, "alarms": alarms}
+    return {**beat.payload, **state, "restart_may_help": is_silent or "stall" in alarms}
+
+
+def _seconds_since(moment: dt.datetime) -> float:
+    return (dt.datetime.now(dt.UTC) - moment).total_seconds()

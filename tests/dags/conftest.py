@@ -34,7 +34,7 @@ def give_airflow_a_home() -> None:
     }
     for name in ("AIRFLOW_CONFIG", "TIDEMARK_COMMAND"):
         os.environ.pop(name, None)
-    sys.path[:0] = [str(DAGS), str(ROOT / "infra/airflow/plugins")]
+    sys.path[:0] = [str(DAGS), str(ROOT / "infra/airflow/plugins"), str(ROOT)]
 
 
 if importlib.util.find_spec("airflow") is None:

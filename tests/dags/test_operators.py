@@ -16,6 +16,8 @@ from tidemark_airflow.operators import AuditStep, BatchStep, PinnedStep, Publish
 from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
+from spark_jobs.orchestration import interface
+
 Put = Callable[[str], Path]
 RECORD = 'printf "%s\\n" "$@" > given'
 
@@ -88,8 +90,8 @@ def test_training_is_given_the_model_and_the_run_that_published(tidemark: Put) -
     assert words(folder) == ["model", "train", "payments_fraud", "--run-id", run_id_of("r1")]
 
 
-def test_exit_code_75_comes_back_later_without_using_up_a_try(tidemark: Put) -> None:
-    tidemark("exit 75")
+def test_a_run_that_must_wait_comes_back_soon(tidemark: Put) -> None:
+    tidemark(f"exit {interface.TRY_LATER}")
     with pytest.raises(AirflowRescheduleException) as later:
         BatchStep(task_id="plan", step="plan").execute(context())
     assert timedelta(0) < later.value.reschedule_date - datetime.now(UTC) < timedelta(minutes=1)
@@ -97,7 +99,7 @@ def test_exit_code_75_comes_back_later_without_using_up_a_try(tidemark: Put) -> 
 
 def test_a_failed_audit_is_red_at_once_and_links_the_page_that_says_why(tidemark: Put) -> None:
     page = "validations/facts/order_placed/r-1/20260101T000000.0Z/5f.html"
-    tidemark(f'echo "Data Docs: file:///some/where/data_docs/{page}" >&2; exit 3')
+    tidemark(f'echo "Data Docs: file:///some/where/data_docs/{page}" >&2; exit {interface.AUDIT_FAILED}')
     audit = AuditStep(task_id="audit", step="audit")
     with pytest.raises(AirflowFailException, match=f"/tidemark/docs/{page}"):
         audit.execute(context())
@@ -107,7 +109,7 @@ def test_a_failed_audit_is_red_at_once_and_links_the_page_that_says_why(tidemark
 
 @pytest.mark.parametrize("said", ["", "file:///x/data_docs/../../secrets.html", "file:///x/data_docs/a?b=.html"])
 def test_without_a_page_the_link_leads_to_the_index(tidemark: Put, said: str) -> None:
-    tidemark(f"echo '{said}'; exit 3")
+    tidemark(f"echo '{said}'; exit {interface.AUDIT_FAILED}")
     audit = AuditStep(task_id="audit", step="audit")
     with pytest.raises(AirflowFailException, match=r"/tidemark/docs/$"):
         audit.execute(context())
@@ -135,14 +137,6 @@ def test_nothing_is_announced_when_publishing_failed(tidemark: Put) -> None:
     with pytest.raises(AirflowException):
         PublishStep(task_id="publish").execute(given)
     assert given["outlet_events"] == {}
-
-
-def test_a_remedy_runs_and_the_task_is_red_all_the_same(tidemark: Put) -> None:
-    folder = tidemark('echo "$@" >> calls; [ "$1" = restart ] || exit 4')
-    watch = TidemarkOperator(task_id="watch", arguments=("speed", "status"), remedies={4: ("restart", "speed")})
-    with pytest.raises(AirflowException, match="exit code 4"):
-        watch.execute(context())
-    assert (folder / "calls").read_text().splitlines() == ["speed status", "restart speed"]
 
 
 def test_a_missing_command_says_which_setting_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

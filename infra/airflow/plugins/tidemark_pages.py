@@ -21,11 +21,15 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
+from spark_jobs.orchestration import interface
+
 ROOT = Path(__file__).resolve().parents[3]
-HOME = Path(os.environ.get("TIDEMARK_HOME") or ROOT / ".tidemark")
-PREFIX = "/tidemark"
+HOME = Path(os.environ.get("TIDEMARK_HOME") or ROOT / interface.HOME)
 # page -> (folder, the DAG that writes it)
-PAGES = {"docs": (HOME / "data_docs", "batch_layer"), "models": (HOME / "dbt" / "docs", "marts")}
+PAGES = {
+    interface.DATA_DOCS_PAGE: (HOME / interface.DATA_DOCS, interface.BATCH_LAYER),
+    interface.DBT_DOCS_PAGE: (HOME / interface.DBT_DOCS, interface.MARTS),
+}
 OPEN_TYPES = {".css", ".ico", ".otf", ".png", ".svg"}
 HEADERS = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups allow-top-navigation-by-user-activation; "
@@ -79,8 +83,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 class TidemarkPages(AirflowPlugin):
     name = "tidemark_pages"
-    fastapi_apps = [{"app": create_app(), "url_prefix": PREFIX, "name": "Tidemark's pages"}]  # noqa: RUF012
+    fastapi_apps = [{"app": create_app(), "url_prefix": interface.PAGES, "name": "Tidemark's pages"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
-        {"name": "Data Docs", "href": f"{PREFIX}/docs/", "destination": "nav", "category": "browse"},
-        {"name": "dbt docs", "href": f"{PREFIX}/models/", "destination": "nav", "category": "browse"},
+        {"name": name, "href": f"{interface.PAGES}/{page}/", "destination": "nav", "category": "browse"}
+        for name, page in (("Data Docs", interface.DATA_DOCS_PAGE), ("dbt docs", interface.DBT_DOCS_PAGE))
     ]

@@ -1,0 +1,31 @@
+"""What Airflow's environment and the pipeline's environment agree on.
+
+Airflow's tasks and pages -> this module <- the `tidemark` command. Standard library only: it is all of `spark_jobs`
+that Airflow's environment imports.
+"""
+
+import re
+
+# Exit codes of `tidemark` that mean more than "it failed"; all of them are in docs/runbooks/exit-codes.md.
+AUDIT_FAILED = 3
+SPEED_SILENT = 4
+TRY_LATER = 75
+
+# The DAGs.
+BATCH_LAYER, SPEED_LAYER, MARTS = "batch_layer", "speed_layer", "marts"
+
+# What a task gives to the command.
+COMMAND_VARIABLE = "TIDEMARK_COMMAND"
+"""Names the executable, where it is not the launcher in the root of the clone."""
+DAY = "%Y-%m-%d"
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""A run's id also names its folder in the Data Docs."""
+PIN = re.compile(r"[a-z][a-z0-9_]{0,47}")
+
+# What the command writes below its home, and where Airflow serves it.
+HOME = ".tidemark"
+"""The home below the root of the clone, where TIDEMARK_HOME names no other."""
+DATA_DOCS = "data_docs"
+DBT_DOCS = "dbt/docs"
+PAGES = "/tidemark"
+DATA_DOCS_PAGE, DBT_DOCS_PAGE = "docs", "models"

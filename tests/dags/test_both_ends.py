@@ -1,0 +1,122 @@
+"""Both ends at once: the DAGs' own tasks start the real `tidemark` command, over a ledger that it made itself."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowException, AirflowRescheduleException
+from conftest import DAGS, ROOT
+from tidemark_airflow.operators import TidemarkOperator
+from tidemark_airflow.run_id import pin_of, run_id_of
+
+from spark_jobs.orchestration import interface
+
+PYTHON = ROOT / ".venv/bin/python"
+BEAT = """
+import json, sys
+from datetime import UTC, datetime, timedelta
+from spark_jobs.ledger import store
+from spark_jobs.ledger.schema import Heartbeat
+at = datetime.now(UTC) - timedelta(seconds=float(sys.argv[1]))
+with store.open().write() as session:
+    session.merge(Heartbeat(component="speed", at=at, payload=json.loads(sys.argv[2])))
+"""
+PARSE = """
+import json, sys
+from click.testing import CliRunner
+from spark_jobs.cli import main
+for words in json.load(sys.stdin):
+    done = CliRunner().invoke(main, [*words, "--help"])  # unknown commands and options are refused before the help
+    if done.exit_code or "Show this message and exit" not in done.output:
+        print(" ".join(words), done.output)
+"""
+RUN_IDS = ["manual__1", "scheduled__2026-01-02T00:00:00+00:00", "é", "", "--", "../..", "x" * 300]
+Beat = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def bag() -> DagBag:
+    return DagBag(DAGS)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    monkeypatch.delenv(interface.COMMAND_VARIABLE, raising=False)
+
+
+@pytest.fixture
+def beat() -> Beat:
+    """A heartbeat in the ledger, so many seconds ago."""
+
+    def written(seconds_ago: float, **payload: Any) -> None:
+        said = json.dumps({"state": "running", "alarms": {}} | payload)
+        subprocess.run([PYTHON, "-c", BEAT, str(seconds_ago), said], cwd=ROOT, check=True)
+
+    return written
+
+
+@pytest.fixture
+def watch(bag: DagBag) -> TidemarkOperator:
+    """The task of the DAG speed_layer; `heard` is what the command said."""
+    task = bag.dags[interface.SPEED_LAYER].get_task("watch")
+    task.heard = []
+    task.hear = task.heard.append
+    return task
+
+
+def context(run_id: str = "manual__1", key: str | None = None) -> Any:
+    return {"dag_run": SimpleNamespace(run_id=run_id, partition_key=key)}
+
+
+def restarted(watch: TidemarkOperator) -> bool:
+    """Whether `tidemark restart speed` was run; no platform is up, and it says so."""
+    return any("the platform is down; run `tidemark up`" in line for line in watch.heard)
+
+
+def test_a_silent_speed_application_is_restarted_and_the_run_is_red(watch: TidemarkOperator, beat: Beat) -> None:
+    beat(120)
+    with pytest.raises(AirflowException, match=f"exit code {interface.SPEED_SILENT};"):
+        watch.execute(context())
+    assert restarted(watch) and json.loads("\n".join(watch.heard[:-1]))["alarms"]["heartbeat"].startswith("silent")
+
+
+def test_a_speed_application_with_an_alarm_is_left_to_people(watch: TidemarkOperator, beat: Beat) -> None:
+    beat(0, alarms={"housekeeping": "disk full"})
+    with pytest.raises(AirflowException, match="exit code 1;"):
+        watch.execute(context())
+    assert watch.heard and not restarted(watch)
+
+
+def test_a_speed_application_that_is_well_is_green(watch: TidemarkOperator, beat: Beat) -> None:
+    beat(0)
+    watch.execute(context())
+    assert watch.heard and not restarted(watch)
+
+
+def test_a_plan_waits_while_another_run_is_at_work(bag: DagBag) -> None:
+    plan = bag.dags[interface.BATCH_LAYER].get_task("plan")
+    plan.execute(context("r1", "2013-01-01"))
+    with pytest.raises(AirflowRescheduleException):
+        plan.execute(context("r2"))
+
+
+def test_the_command_takes_the_words_of_every_task(bag: DagBag) -> None:
+    tasks = [task for dag in bag.dags.values() for task in dag.tasks]
+    words = [task.arguments_of(context(key="2013-01-01")) for task in tasks]
+    words += [remedy for task in tasks for remedy in task.remedies.values()]
+    parsed = subprocess.run(
+        [PYTHON, "-c", PARSE], input=json.dumps(words), cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert len(words) > len(tasks) > 0 and parsed.stdout == ""
+
+
+@pytest.mark.parametrize("dag_run_id", RUN_IDS)
+def test_every_dag_run_names_a_run_and_a_pin_that_the_command_takes(dag_run_id: str) -> None:
+    assert interface.RUN_ID.fullmatch(run_id_of(dag_run_id))
+    assert interface.PIN.fullmatch(pin_of(dag_run_id))
