@@ -8,7 +8,7 @@ record; only their freshness suffers.
 
 | alarm | what to do |
 |---|---|
-| `heartbeat` (silent), `stall` | the run has restarted the application; if the next one is red too: `./tidemark logs speed` |
+| `heartbeat` (silent), `stall` | the run has asked for a restart. If the next one is red too: `./tidemark logs speed` |
 | `heartbeat` (stopped, with its error) | the supervisor starts it again; the error names the cause |
 | `retention` | records will leave Kafka before they are read: raise the topics' retention now |
 | any other | `docs/runbooks/speed-layer.md` |

@@ -4,15 +4,26 @@ Exit codes: 0 done, all acknowledged; 1 Kafka refused or cannot be reached; 2 wr
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import click
+from kafka.errors import KafkaError
 
+from spark_jobs.cli.serving import refuse
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import ContractError
 from spark_jobs.messaging import topics
-from spark_jobs.sample.block import facts
-from spark_jobs.sample.commands import _errors
-from spark_jobs.sample.producer import Producer, Sent
+from spark_jobs.messaging.producer import Producer, Record, SendError
+from spark_jobs.messaging.topics import TopicsError
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except (SendError, TopicsError, KafkaError, ContractError, OSError) as error:
+        refuse(str(error))
 
 
 @click.group("topics")
@@ -40,17 +51,15 @@ def send(
 ) -> None:
     """Send records by hand: each line of the input is the value of one, as it is, good or bad.
 
-    They stand in no producer ledger, as a stranger's would. Prints where each of them is.
+    They stand in no producer ledger, as a stranger's would. Prints where each of them is, once it is there.
     """
     if is_null and key is None:
         raise click.UsageError("--null needs --key")
-    values = [None] if is_null else [b"".join(source)] if whole else [line.removesuffix(b"\n") for line in source]
-    keys = [key.encode() if key is not None else _key(topic, value) for value in values]
-    named = [(name, value.encode()) for name, _, value in (header.partition("=") for header in headers)]
-    with _errors(), Producer(_print_places, {topic: named}) as producer:
-        for i, value in enumerate(values):  # one by one: printed in the order of the input
-            producer.send(facts(topic, keys[i : i + 1], [value]))
-            producer.flush()
+    values = [None] if is_null else [b"".join(source)] if whole else (line.removesuffix(b"\n") for line in source)
+    named = tuple((name, value.encode()) for name, _, value in (header.partition("=") for header in headers))
+    records = (Record(topic, key.encode() if key is not None else _key(topic, value), value, named) for value in values)
+    with _errors(), Producer() as producer:
+        producer.send(records, click.echo)
 
 
 def _key(topic: str, value: bytes | None) -> bytes | None:
@@ -64,7 +73,3 @@ def _key(topic: str, value: bytes | None) -> bytes | None:
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return None if field is None else str(field).encode("utf-8", "replace")
-
-
-def _print_places(sent: Sent) -> None:
-    click.echo(f"{sent.block.topic} partition {sent.partition} offset {sent.offset}")

@@ -1,4 +1,4 @@
-"""`tidemark generate`, `import`, `topics`, `send`: put events into Kafka.
+"""`tidemark generate`, `import`: put events into Kafka.
 
 options -> blocks -> producer -> Kafka, and the producer ledger; progress -> terminal
 
@@ -21,11 +21,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.messaging import topics
+from spark_jobs.messaging.producer import SendError
 from spark_jobs.messaging.topics import TopicsError
 from spark_jobs.sample import generate as town
 from spark_jobs.sample import pace
 from spark_jobs.sample.block import Block
-from spark_jobs.sample.producer import Producer, SendError
+from spark_jobs.sample.producer import Producer
 from spark_jobs.sample.producer_ledger import Ledger, new_run
 from spark_jobs.sample.record_batches import Header
 from spark_jobs.sample.sources import nycflights

@@ -23,6 +23,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from kafka.structs import TopicPartition
 
 from spark_jobs.messaging import topics
+from spark_jobs.messaging.producer import SendError
 from spark_jobs.sample import record_batches
 from spark_jobs.sample.block import Block
 from spark_jobs.settings import settings
@@ -32,10 +33,6 @@ MAX_UNACKNOWLEDGED_BYTES = 32 * 1024 * 1024
 DELIVERY_SECONDS = 120.0
 MARGIN_SECONDS = 30.0
 TOPIC_SECONDS = 15  # until somebody asks why a topic's partitions are not known
-
-
-class SendError(RuntimeError):
-    """Records that Kafka did not take, or may not have taken; they are in no ledger."""
 
 
 @dataclass(frozen=True)

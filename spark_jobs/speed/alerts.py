@@ -23,9 +23,7 @@ from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.definitions.spec import SOURCE_LSN, Alert
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, instant, quote, rendered
-from spark_jobs.sample.block import facts
-from spark_jobs.sample.producer import Producer
-from spark_jobs.sample.record_batches import Header
+from spark_jobs.messaging.producer import Producer, Record
 from spark_jobs.settings import settings
 from spark_jobs.speed.status import Status
 from spark_jobs.storage import duckdb_reader, tables
@@ -88,18 +86,14 @@ class Alerts:
 
     def _tell(self, first: int, upto: int) -> None:
         """Lsn by lsn, each acknowledged before the next: what the topic has last is then the only one in doubt."""
-        due: dict[int, list[tuple[Contract, dict[str, Any]]]] = {}
+        due: dict[int, list[Record]] = {}
         for view in self._views:
             for contract, event in self._due(view, first, upto):
-                due.setdefault(event[SOURCE_LSN], []).append((contract, event))
+                due.setdefault(event[SOURCE_LSN], []).append(_record(contract, event))
         if due:
-            topics = {contract.topic: contract for told in due.values() for contract, _ in told}
-            with Producer(lambda sent: None, {name: _headers(one) for name, one in topics.items()}) as producer:
-                for _, told in sorted(due.items()):
-                    for contract, event in told:
-                        key = str(event[contract.key]).encode()
-                        producer.send(facts(contract.topic, [key], [encoded(event)]))
-                    producer.flush()
+            with Producer() as producer:
+                for _, records in sorted(due.items()):
+                    producer.send(records)
         self._told = {view.column: upto for view in self._views}
 
     def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[Contract, dict[str, Any]]]:
@@ -113,8 +107,9 @@ class Alerts:
             yield from ((contract, event) for event in events(view, alert, rows))
 
 
-def _headers(contract: Contract) -> list[Header]:
-    return [("schema_version", str(contract.version).encode()), ("producer", PRODUCER)]
+def _record(contract: Contract, event: Mapping[str, Any]) -> Record:
+    headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
+    return Record(contract.topic, str(event[contract.key]).encode(), encoded(event), headers)
 
 
 def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:

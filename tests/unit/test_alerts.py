@@ -10,8 +10,8 @@ import pytest
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine.partials import compute
 from spark_jobs.engine.sequences import side_input_key
+from spark_jobs.messaging.producer import Record
 from spark_jobs.registry.views import RegistryError, load_views, project_views, settings
-from spark_jobs.sample.block import Block
 from spark_jobs.speed import alerts
 from spark_jobs.speed.alerts import encoded, events
 from spark_jobs.testing import cases
@@ -96,7 +96,7 @@ def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch
 
 def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: pytest.MonkeyPatch):
     """A crash between two partitions of one lsn must not hide an earlier lsn's alerts."""
-    done: list[str] = []
+    done: list[list[int]] = []
 
     class Kafka:
         def __init__(self, *_: Any) -> None:
@@ -108,11 +108,9 @@ def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: p
         def __exit__(self, *_: Any) -> None:
             pass
 
-        def send(self, block: Block) -> None:
-            done.extend(str(json.loads(value or b"")["source_lsn"]) for value in block.values)
-
-        def flush(self) -> None:
-            done.append("flushed")
+        def send(self, records: list[Record]) -> None:
+            """Returns when all are acknowledged."""
+            done.append([json.loads(record.value or b"")["source_lsn"] for record in records])
 
     found = rows([payment("a", 100_000), payment("b", 90_000)], [payment("c", 2_000)], [payment("d", 100_000)])
     monkeypatch.setattr(alerts, "rows_of", lambda *_: found)
@@ -123,7 +121,7 @@ def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: p
     thread.notify(2, 4)
     assert alarms.settled.wait(30)
     thread.close()
-    assert done == ["2", "2", "flushed", "4", "flushed"]
+    assert done == [[2, 2], [4]]
 
 
 WRONG = {

@@ -12,6 +12,7 @@ from fake_kafka import Kafka
 
 from spark_jobs.cli import main
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.messaging import producer as platform_producer
 from spark_jobs.messaging import topics
 from spark_jobs.sample import commands, producer, producer_ledger
 from spark_jobs.sample.sources import nycflights
@@ -22,6 +23,7 @@ from spark_jobs.settings import settings
 def kafka(platform_home, monkeypatch):
     one = Kafka()
     monkeypatch.setattr(producer, "_connect", lambda: one)
+    monkeypatch.setattr(platform_producer, "_connect", lambda: one)
     monkeypatch.setattr(topics, "create", lambda of: [])
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield one

@@ -16,10 +16,9 @@ from spark_jobs.contracts.model import Contract
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.messaging import topics
+from spark_jobs.messaging import producer, topics
 from spark_jobs.registry.models import BoundModel
 from spark_jobs.registry.views import Views
-from spark_jobs.sample import producer
 from spark_jobs.training import promotion
 from spark_jobs.training.examples import Part
 from spark_jobs.training.linear import Weights
