@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Modules are compiled as they are first imported; without that each start of Airflow would take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup preflight demo up down test test-unit test-faults bench check format lock clean
+.PHONY: help setup develop preflight demo up down test test-unit test-faults bench check format lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,10 @@ preflight: ## Say what this machine lacks, and how to install it
 setup: ## Build both environments and fetch the jars into this folder
 	@$(PYTHON) infra/setup.py
 
-demo: setup ## From nothing to merged answers, a batch run and a green verify
+develop: ## The same, with what checks, tests, benchmarks and the demo need
+	@$(PYTHON) infra/setup.py develop
+
+demo: develop ## From nothing to merged answers, a batch run and a green verify
 	@./tidemark demo
 
 up: setup ## Start the platform
@@ -30,25 +33,26 @@ up: setup ## Start the platform
 down: ## Stop the platform
 	@./tidemark down
 
-check: setup ## Lint, format and types
+check: develop ## Lint, format, types, and which package imports which
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 test: check ## Everything but faults and benchmarks; needs no running platform
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench" --cov=spark_jobs --cov-report=term --cov-fail-under=85
 	@.venv-airflow/bin/pytest -c tests/dags/pytest.ini tests/dags
 
-test-unit: setup ## The tests that need neither Java nor Airflow
+test-unit: develop ## The tests that need neither Java nor Airflow
 	@$(BIN)/pytest tests/unit tests/laws
 
-test-faults: setup ## The slow ones: kill parts of the platform at load and see it heal, backfill several days
+test-faults: develop ## The slow ones: kill parts of the platform at load and see it heal, backfill several days
 	@$(BIN)/pytest -m fault
 
-bench: setup ## Measure throughput, freshness and answers, against peers
+bench: develop ## Measure throughput, freshness and answers, against peers
 	@$(BIN)/python -m tests.bench
 
-format: setup ## Let ruff fix and format
+format: develop ## Let ruff fix and format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -57,4 +61,4 @@ lock: setup ## Resolve the lock files anew, after a change of infra/locks/*.in o
 
 clean: ## Stop, and remove environments, jars and caches; the state of the platform stays
 	@if [ -x .venv/bin/tidemark ]; then ./tidemark down; fi
-	@rm -rf .venv .venv-airflow .venv-flink .jars .jars-* .setup .mypy_cache .ruff_cache .pytest_cache .hypothesis build
+	@rm -rf .venv .venv-airflow .venv-flink .jars .jars-* .setup .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis build

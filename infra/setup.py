@@ -1,7 +1,8 @@
 """Build everything that Tidemark needs into the project folder: `.venv`, `.venv-airflow`, `.jars`.
 
-lock files -> uv, Ivy -> environments. Alone: `python3 infra/setup.py`. Standard library only. It may be interrupted
-and run again: a finished environment carries a stamp of its lock file, and what has its stamp is left alone.
+lock files -> uv, Ivy -> environments. Alone: `python3 infra/setup.py [develop]`; `develop` adds the tools for checks,
+tests and benchmarks. Standard library only. It may be interrupted and run again: a finished environment carries a stamp
+of its lock file, and what has its stamp is left alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +47,13 @@ class Environment:
     def built(self) -> bool:
         stamp = self.folder / STAMP
         return stamp.exists() and stamp.read_text() == self.stamp()
+
+
+    def with_tools(self, wanted: bool) -> Environment:
+        """With those for development where they are wanted, or are there already: a plain setup takes none away."""
+        if not wanted and not (self.folder / "bin/pytest").exists():
+            return self
+        return replace(self, lock=self.lock.with_stem(f"{self.lock.stem}-develop"))
 
 
 ENVIRONMENTS = (
@@ -114,12 +122,13 @@ def finished(since: float) -> None:
     print(f"      done in {time.monotonic() - since:.0f} s", flush=True)
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Preflight, both environments, the jars; exit code 1 with what is missing."""
     if preflight.main() != 0:
         return 1
     uv = None
-    for number, environment in enumerate(ENVIRONMENTS, start=1):
+    environments = [environment.with_tools(wanted=arguments == ["develop"]) for environment in ENVIRONMENTS]
+    for number, environment in enumerate(environments, start=1):
         if environment.built():
             step(number, f"{environment.name}: as locked")
             continue
@@ -140,4 +149,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -45,7 +45,7 @@ def folder() -> Path:
     """Where the package keeps its CSV files. Raises FileNotFoundError."""
     spec = importlib.util.find_spec(NAME)
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"the Python package {NAME} is not installed; `make setup` installs it")
+        raise FileNotFoundError(f"the Python package {NAME} is not installed; `make develop` installs it")
     return Path(spec.submodule_search_locations[0]) / "data"
 
 
