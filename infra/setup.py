@@ -48,7 +48,6 @@ class Environment:
         stamp = self.folder / STAMP
         return stamp.exists() and stamp.read_text() == self.stamp()
 
-
     def with_tools(self, wanted: bool) -> Environment:
         """With those for development where they are wanted, or are there already: a plain setup takes none away."""
         if not wanted and not (self.folder / "bin/pytest").exists():
