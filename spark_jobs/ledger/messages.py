@@ -1,6 +1,5 @@
 """What processes tell each other through the ledger: heartbeats, requests to the speed application, epochs."""
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -62,19 +61,6 @@ class Messages(Sessions):
         with self.write() as session:
             session.execute(update(Request).where(Request.state == "taken").values(state="pending"))
 
-    def request_state(self, request_id: int) -> Request:
-        with self.read() as session:
-            return session.get_one(Request, request_id)
-
-    def await_request(self, request_id: int, seconds: float) -> Request:
-        """The request once it is answered; raises TimeoutError after `seconds`."""
-        until = time.monotonic() + seconds
-        while (request := self.request_state(request_id)).state in ("pending", "taken"):
-            if time.monotonic() > until:
-                raise TimeoutError(f"request {request_id} ({request.kind}) is still {request.state} after {seconds} s")
-            time.sleep(0.1)
-        return request
-
     def begin_epoch(self, after_lsn: int, reason: str) -> Epoch:
         """A new epoch; every earlier one must have no effect from now on (I11)."""
         with self.write() as session:
@@ -82,7 +68,3 @@ class Messages(Sessions):
             session.add(epoch)
             session.flush()
             return epoch
-
-    def current_epoch(self) -> Epoch | None:
-        with self.read() as session:
-            return session.scalars(select(Epoch).order_by(Epoch.id.desc()).limit(1)).first()

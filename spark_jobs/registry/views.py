@@ -53,10 +53,6 @@ class Views:
         return {view.id: view for view in self.all}
 
     @cached_property
-    def by_column(self) -> Mapping[str, View]:
-        return {view.column: view for view in self.all}
-
-    @cached_property
     def by_name(self) -> Mapping[str, View]:
         """The newest version of each view."""
         return {view.name: view for view in sorted(self.all, key=lambda one: one.version)}

@@ -39,14 +39,14 @@ def current_span() -> int:
     return int(time.time()) // settings().span_seconds
 
 
-def compact(turn: threading.Lock, everything: bool = False) -> None:
-    """Whatever is worth it; `everything`: the last few files too. `turn` is held for the commits of partials alone."""
+def compact(turn: threading.Lock) -> None:
+    """Whatever is worth it. `turn` is held for the commits of partials alone."""
     partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-    for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span(), everything):
+    for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span()):
         _join(span, current_span() if span == OPEN else span, turn)
     landed = DeltaTable(tables.path(tables.MASTER_LOG))
     for day, size in _small(pa.table(landed.get_add_actions(flatten=True))).items():
-        if size >= (2 if everything else MANY_LOG_FILES):
+        if size >= MANY_LOG_FILES:
             landed.optimize.compact(partition_filters=[("landed_on", "=", day)], target_size=LOG_FILE)
             log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, size)
 
@@ -59,14 +59,12 @@ def trim(up_to_lsn: int, turn: threading.Lock) -> None:
         table.delete(f"lsn <= {int(up_to_lsn)} AND span > {OPEN} AND span < {oldest}")
 
 
-def fragmented(added: pa.Table, now: int, everything: bool = False) -> list[int]:
+def fragmented(added: pa.Table, now: int) -> list[int]:
     """Spans to compact, OPEN first. `added`: the add actions of speed.partials, flat; `now`: the span that goes on."""
     of_span = Counter(added["partition.span"].to_pylist())
     of_kind = Counter(zip(added["partition.span"].to_pylist(), added["min.view"].to_pylist(), strict=True))
-    is_open = of_span[OPEN] >= (1 if everything else MANY_COMMITS)
-    going_on = {OPEN} if everything else {OPEN, now}
-    again = {span for (span, _), count in of_kind.items() if span not in going_on and count > 1}
-    return [OPEN] * is_open + sorted(again)
+    again = {span for (span, _), count in of_kind.items() if span not in (OPEN, now) and count > 1}
+    return [OPEN] * (of_span[OPEN] >= MANY_COMMITS) + sorted(again)
 
 
 def _join(span: int, into: int, turn: threading.Lock) -> None:

@@ -88,7 +88,7 @@ class Housekeeping:
         return age_ms > retention * settings().retention_alarm_share
 
     def _answer_one_request(self) -> None:
-        request = self._store.next_request(["compact", "trim"])
+        request = self._store.next_request(["trim"])
         if request is None:
             return
         try:
@@ -99,9 +99,6 @@ class Housekeeping:
         self._store.answer_request(request.id, answer)
 
     def _answer(self, request: Request) -> dict[str, Any]:
-        if request.kind == "compact":
-            compaction.compact(self._turn, everything=True)
-            return {}
         below = int(request.arguments["up_to_lsn"])
         compaction.trim(below, self._turn)
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.

@@ -59,8 +59,19 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda span: monkeypatch.setattr(compaction.time, "time", lambda: span * settings().span_seconds)
 
 
-def compact(everything: bool = False) -> None:
-    compaction.compact(threading.Lock(), everything)
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let the fewest files be worth a compaction."""
+
+    def set_limits() -> None:
+        monkeypatch.setattr(compaction, "MANY_COMMITS", 1)
+        monkeypatch.setattr(compaction, "MANY_LOG_FILES", 2)
+
+    return set_limits
+
+
+def compact() -> None:
+    compaction.compact(threading.Lock())
 
 
 def rows(table: str) -> Counter[str]:
@@ -113,7 +124,9 @@ def test_few_micro_batches_wait_for_more(speed: Speed) -> None:
     assert set(spans()) == {0}
 
 
-def test_micro_batches_and_compaction_take_turns(speed: Speed, at: Callable[[int], None]) -> None:
+def test_micro_batches_and_compaction_take_turns(
+    speed: Speed, at: Callable[[int], None], eager: Callable[[], None]
+) -> None:
     """What is committed while files are read and written stays, and the next micro-batch finds no conflict."""
     speed.micro_batches(MANY_COMMITS)
     at(SPAN)
@@ -132,7 +145,8 @@ def test_micro_batches_and_compaction_take_turns(speed: Speed, at: Callable[[int
     assert sorted(coverage.covered(0)) == list(range(1, MANY_COMMITS + 3))
     assert spans()[0] == 2
     at(SPAN + 1)
-    compact(everything=True)
+    eager()
+    compact()
     once = Counter(row["lsn"] for row in _all(tables.SPEED_PARTIALS) if row["view"] == row_types.BATCH_ROW)
     assert once == dict.fromkeys(range(1, MANY_COMMITS + 3), 1)
     assert 0 not in spans()
@@ -156,11 +170,12 @@ def test_a_span_that_is_over_is_compacted_once_more(speed: Speed, at: Callable[[
     )
 
 
-def test_the_log_keeps_every_row(speed: Speed) -> None:
+def test_the_log_keeps_every_row(speed: Speed, eager: Callable[[], None]) -> None:
     """I12, the master log only grows."""
     speed.micro_batches(3)
     before = rows(tables.MASTER_LOG)
-    compact(everything=True)
+    eager()
+    compact()
     assert len(DeltaTable(tables.path(tables.MASTER_LOG)).file_uris()) == 1
     assert rows(tables.MASTER_LOG) == before
     speed.micro_batches(1)
@@ -175,15 +190,16 @@ def test_the_log_waits_for_many_small_files(speed: Speed) -> None:
 
 
 def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
-    speed: Speed, at: Callable[[int], None]
+    speed: Speed, at: Callable[[int], None], eager: Callable[[], None]
 ) -> None:
+    eager()
     window = settings().id_window_seconds // settings().span_seconds + 2
     at(SPAN)
     speed.micro_batches(2)
-    compact(everything=True)
+    compact()
     at(SPAN + window)
     speed.micro_batches(1)
-    compact(everything=True)
+    compact()
     speed.micro_batches(1)
     compaction.trim(1, threading.Lock())
     assert sorted(coverage.covered(0)) == [2, 3, 4], "lsn 1 alone is both published and old"
