@@ -162,3 +162,10 @@ def test_other_parts_and_other_homes_are_left_alone(here: Settings, orphan: psut
     assert leftovers.end(here.home, "y") == []
     assert leftovers.end(here.home / "other") == []
     assert orphan.is_running() and orphan.status() != psutil.STATUS_ZOMBIE
+
+
+def test_airflow_finds_the_interface_with_the_pipeline_without_its_environment(here: Settings, tmp_path: Path) -> None:
+    code = "from spark_jobs.orchestration import interface; print(interface.SPEED_SILENT)"
+    bare = [sys.executable, "-S", "-c", code]  # no installed package, neither theirs nor ours
+    said = subprocess.run(bare, cwd=tmp_path, env=airflow.environment(here), capture_output=True, text=True, check=True)
+    assert said.stdout == "4\n"
