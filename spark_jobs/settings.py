@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LAYOUT = {"views": "views", "schemas": "schemas/events", "quality": "schemas/quality", "models": "models", "dbt": "dbt"}
 """Where a project's folder keeps its definitions, unless a setting says otherwise."""
-OWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/models"}
+TOWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/models"}
 """The same of this repository, whose project is the sample town."""
+FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
 
 
 class Settings(BaseSettings):
@@ -29,16 +30,16 @@ class Settings(BaseSettings):
         "embedded", description="embedded: everything on this machine under `home`; cluster: the parts run elsewhere."
     )
     home: Path = Field(
-        ROOT / interface.HOME, description="State folder: warehouse, checkpoints, ledger, logs, secrets."
+        ROOT / interface.HOME, description="State folder: warehouse, checkpoints, ledger, logs, secrets. In `project`."
     )
     host: str = Field("127.0.0.1", description="The address that every part binds to.")
 
     project: Path = Field(ROOT, description="The project's folder: its views, event schemas, quality, models, dbt.")
-    views_folder: Path = Field(ROOT / OWN_LAYOUT["views"], description="The view files, one view each.")
-    schemas_folder: Path = Field(ROOT / OWN_LAYOUT["schemas"], description="The event types' JSON Schemas.")
-    quality_folder: Path = Field(ROOT / OWN_LAYOUT["quality"], description="The project's own expectations.")
-    models_folder: Path = Field(ROOT / OWN_LAYOUT["models"], description="The model files, one model each.")
-    dbt_folder: Path = Field(ROOT / OWN_LAYOUT["dbt"], description="The dbt project of the marts.")
+    views_folder: Path = Field(ROOT / TOWN_LAYOUT["views"], description="The view files, one view each.")
+    schemas_folder: Path = Field(ROOT / TOWN_LAYOUT["schemas"], description="The event types' JSON Schemas.")
+    quality_folder: Path = Field(ROOT / TOWN_LAYOUT["quality"], description="The project's own expectations.")
+    models_folder: Path = Field(ROOT / TOWN_LAYOUT["models"], description="The model files, one model each.")
+    dbt_folder: Path = Field(ROOT / TOWN_LAYOUT["dbt"], description="The dbt project of the marts.")
 
     kafka_port: int = Field(19092, description="Kafka broker.")
     kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
@@ -103,15 +104,25 @@ class Settings(BaseSettings):
     @classmethod
     def _laid_out(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Folders that are not given lie in the project's."""
-        project = Path(given.get("project", ROOT)).expanduser().absolute()
-        layout = OWN_LAYOUT if project == ROOT else LAYOUT
-        return {f"{name}_folder": project / place for name, place in layout.items()} | given
+        project = Path(given.get("project", ROOT)).expanduser().resolve()
+        layout = TOWN_LAYOUT if project == ROOT else LAYOUT
+        folders = dict(zip(FOLDERS, (project / place for place in layout.values()), strict=True))
+        return {"home": project / ".tidemark"} | folders | given
 
-    @field_validator("home", "project", *(f"{name}_folder" for name in LAYOUT))
+    @field_validator("home", "project", *FOLDERS)
     @classmethod
     def _absolute(cls, folder: Path) -> Path:
         """Processes with other working folders must mean the same place."""
-        return folder.expanduser().absolute()
+        return folder.expanduser().resolve()
+
+    @property
+    def is_town(self) -> bool:
+        """Whether the project is this repository's own, the sample town."""
+        return self.project == ROOT
+
+    def environment(self, *names: str) -> dict[str, str]:
+        """These settings as the variables that give another process the same ones, wherever it works."""
+        return {f"TIDEMARK_{name.upper()}": str(getattr(self, name)) for name in names}
 
     def _under(self, name: str) -> Path:
         return self.home / name

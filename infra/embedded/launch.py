@@ -25,7 +25,7 @@ def environment(settings: Settings, program: Program, inherited: Mapping[str, st
     """
     kept = {name: value for name, value in inherited.items() if not name.startswith(FOREIGN)}
     proxies = {name: ",".join(filter(None, [inherited.get(name), LOCAL])) for name in ("NO_PROXY", "no_proxy")}
-    mark = {leftovers.MARK: program.name, "TIDEMARK_HOME": str(settings.home)}
+    mark = {leftovers.MARK: program.name, **settings.environment("home")}
     return {**kept, **proxies, "PYTHONUNBUFFERED": "1", **program.environment, **mark}
 
 

@@ -3,6 +3,7 @@
 [Program] -> `home`/run/supervisord.conf -> supervisord -> Supervisor (start, stop, states). No TCP port.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from infra.embedded.passwords import write_private
 from infra.embedded.program import Program
-from spark_jobs.settings import ROOT, Settings
+from spark_jobs.settings import FOLDERS, ROOT, Settings
 
 # A unix socket's path has 104 bytes on macOS, 108 on Linux, with the final zero.
 LONGEST_SOCKET = 103
@@ -163,7 +164,8 @@ def start(settings: Settings, programs: Sequence[Program]) -> None:
     file = settings.run_dir / "supervisord.conf"
     write_private(file, configuration(settings, programs))
     command = [str(Path(sys.executable).with_name("supervisord")), "-c", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    own = {**os.environ, **settings.environment("home", "project", *FOLDERS)}  # the parts work in other folders
+    done = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SupervisorError(f"supervisord does not start: {(done.stdout + done.stderr).strip()}")
     for _ in range(100):

@@ -1,7 +1,8 @@
 """`tidemark dbt sources | build | docs`: dbt over a pin, through the Thrift server.
 
 pin -> TIDEMARK_PIN -> dbt, as a process with an argument list. What dbt writes goes to `<home>/dbt`, the documentation
-to `<home>/dbt/docs/index.html`. Exit codes: those of dbt (0 done, 1 a model or test failed, 2 dbt could not run);
+to `<home>/dbt/docs/index.html`. A project without a mart has nothing to do, which is no failure.
+Exit codes: those of dbt (0 done, 1 a model or test failed, 2 dbt could not run);
 1 too when the sources are out of date (`--check`).
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 import click
 
 from spark_jobs.cli.step import ledger_step, thrift
-from spark_jobs.settings import settings
+from spark_jobs.settings import ROOT, settings
 
 KEPT = timedelta(days=7)
 pin_option = click.option("--pin", help="The pin to read; default: one made now, kept for 7 days.")
@@ -30,14 +31,14 @@ def dbt() -> None:
 @dbt.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the file is out of date.")
 def sources(check: bool) -> None:
-    """Write dbt/models/sources.yml from the views."""
+    """Write the dbt folder's models/sources.yml from the views."""
     from spark_jobs.registry.views import project_views
     from spark_jobs.serving import dbt_sources
 
     if check:
         sys.exit(_warn_of_old_sources())
     elif dbt_sources.write(project_views()):
-        click.echo(f"wrote {dbt_sources.SOURCES}")
+        click.echo(f"wrote {dbt_sources.sources_file()}")
 
 
 @dbt.command()
@@ -45,6 +46,7 @@ def sources(check: bool) -> None:
 @click.option("--select", help="Models as dbt selects them, for instance market_days+.")
 def build(pin: str | None, select: str | None) -> None:
     """Build and test the marts."""
+    _end_without_marts()
     _warn_of_old_sources()
     sys.exit(run(["build", *(["--select", select] if select else [])], _pinned(pin)))
 
@@ -53,6 +55,7 @@ def build(pin: str | None, select: str | None) -> None:
 @pin_option
 def docs(pin: str | None) -> None:
     """Write the documentation: one page, for the web server of Airflow or a browser."""
+    _end_without_marts()
     _warn_of_old_sources()
     code = run(["docs", "generate", "--static"], _pinned(pin))
     if code == 0:
@@ -65,16 +68,14 @@ def docs(pin: str | None) -> None:
 
 def run(arguments: Sequence[str], schema: str) -> int:
     """dbt with these arguments over the pin's schema; its exit code."""
-    from spark_jobs.serving.dbt_sources import PROJECT
-
-    folders = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+    folders = ["--project-dir", str(settings().dbt_folder), "--profiles-dir", str(ROOT / "infra/conf")]
     written = ["--target-path", str(home() / "target"), "--log-path", str(home() / "logs")]
     command = [str(Path(sys.executable).parent / "dbt"), *arguments, *folders, *written]
     return subprocess.run(command, env=environment(schema), check=False).returncode
 
 
 def environment(schema: str) -> dict[str, str]:
-    """What dbt/profiles.yml and dbt/models/sources.yml ask for. One core is left to the readers of served views."""
+    """What the profile and models/sources.yml ask for. One core is left to the readers of served views."""
     server = {"TIDEMARK_THRIFT_HOST": settings().thrift, "TIDEMARK_THRIFT_PORT": str(settings().thrift_port)}
     threads = {"TIDEMARK_MARTS_THREADS": str(max(1, settings().cores - 1))}
     return {**os.environ, **server, **threads, "TIDEMARK_PIN": schema}
@@ -94,6 +95,12 @@ def _pinned(name: str | None) -> str:
         return pins.schema(made.name)
 
 
+def _end_without_marts() -> None:
+    if not any((settings().dbt_folder / "models").rglob("*.sql")):
+        click.echo(f"no models in {settings().dbt_folder}: there is nothing to do")
+        sys.exit(0)
+
+
 def _warn_of_old_sources() -> bool:
     """Whether sources.yml is out of date. Only a developer's own command rewrites it, no scheduled run."""
     from spark_jobs.registry.views import project_views
@@ -101,5 +108,5 @@ def _warn_of_old_sources() -> bool:
 
     if dbt_sources.is_current(project_views()):
         return False
-    click.echo(f"{dbt_sources.SOURCES} is out of date: run `tidemark dbt sources`", err=True)
+    click.echo(f"{dbt_sources.sources_file()} is out of date: run `tidemark dbt sources`", err=True)
     return True

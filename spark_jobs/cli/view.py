@@ -13,6 +13,7 @@ from spark_jobs.cli.step import ledger_step
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
 from spark_jobs.serving.formatting import Format, printable, text
+from spark_jobs.settings import settings
 
 
 @click.command()
@@ -148,14 +149,15 @@ def _promote(name: str, version: int) -> None:
 @view.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the README is out of date.")
 def table(check: bool) -> None:
-    """Write the README's table of views from their definitions."""
+    """Write the table of views into the project's README, from their definitions."""
     from spark_jobs.registry.views import project_views as loaded
     from spark_jobs.serving import catalogue
 
-    old = catalogue.README.read_text("utf-8")
+    file = settings().project / "README.md"
+    old = file.read_text("utf-8")
     new = catalogue.readme(loaded(), old)
     if check:
         sys.exit(old != new)
     if old != new:
-        catalogue.README.write_text(new, "utf-8")
-        click.echo(f"wrote {catalogue.README}")
+        file.write_text(new, "utf-8")
+        click.echo(f"wrote {file}")

@@ -1,6 +1,6 @@
 """The event types and what their records must look like.
 
-schemas/events/<event_type>.v<N>.json -> load() -> Contracts -> decode, views, suites, generator, docs.
+<event_type>.v<N>.json of the project's folder and of the platform's -> load() -> Contracts -> decode, views, suites.
 
 A file is JSON Schema 2020-12 for one flat object plus `x-tidemark` (topic, key, compacted, or `noted`; owner,
 examples_bad). Which keywords a field may use is a positive list (`KEYWORDS`): each has a vectorised check in `decode`.
@@ -37,6 +37,9 @@ OBJECT_KEYWORDS = {"$schema", "$id", "$comment", "title", "description", "type",
 TIDEMARK_KEYWORDS = {"topic", "key", "compacted", "noted", "owner", "examples_bad"}
 ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
+PLATFORM_EVENTS = Path(__file__).parent / "events"
+"""The event types that the platform itself makes; every project has them."""
+
 _FILE = re.compile(r"([a-z][a-z0-9_]*)\.v([1-9][0-9]*)\.json")
 # Patterns mean the same to Python, RE2 and ECMA-262 when they are anchored, ASCII, and made of literals and [classes].
 _PATTERN = re.compile(
@@ -47,19 +50,20 @@ _PATTERN = re.compile(
 @cache
 def project_contracts() -> Contracts:
     """The project's event types, loaded once per process."""
-    return load_contracts(settings().schemas_folder)
+    return load_contracts(settings().schemas_folder, PLATFORM_EVENTS)
 
 
-def load_contracts(folder: Path) -> Contracts:
-    """Read and check every schema file; Raises ContractError."""
+def load_contracts(folder: Path, *others: Path) -> Contracts:
+    """Read and check every schema file of the folders. Raises ContractError."""
+    if not any(folder.glob("*.json")):
+        raise ContractError(f"{folder}: no <event_type>.v<N>.json in it")
     versions: dict[str, list[Contract]] = {}
-    for contract in sorted(map(_read, sorted(folder.glob("*.json"))), key=lambda c: (c.event_type, c.version)):
+    files = [file for one in (folder, *others) for file in one.glob("*.json")]
+    for contract in sorted(map(_read, files), key=lambda c: (c.event_type, c.version)):
         versions.setdefault(contract.event_type, []).append(contract)
     for event_type, of_type in versions.items():
         for version, what in compatibility.broken(tuple(of_type)):
             raise ContractError(f"{folder}/{event_type}.v{version}.json: {what}")
-    if not versions:
-        raise ContractError(f"{folder}: no <event_type>.v<N>.json in it")
     contracts = Contracts({event_type: tuple(of_type) for event_type, of_type in versions.items()})
     for contract in contracts:
         if (contract.compacted or contract.nested) and len(contracts.by_topic(contract.topic)) > 1:

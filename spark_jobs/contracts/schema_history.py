@@ -16,6 +16,7 @@ import pyarrow as pa
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract, ContractError, Contracts
+from spark_jobs.settings import settings
 
 TELLING = {"title", "description", "examples", "$comment", "$id", "$schema", "owner", "examples_bad"}
 """Keywords of a schema that tell people something and decide nothing."""
@@ -102,7 +103,8 @@ def _refuse_changed(entry: Entry, before: dict[str, Any]) -> None:
     else:
         return
     raise ContractError(
-        f"schemas/events/{entry.name}.json {what}, but is in force since lsn {entry.lsn}: records were judged by it. "
+        f"{settings().schemas_folder}/{entry.name}.json {what}, but is in force since lsn {entry.lsn}: records were "
+        "judged by it. "
         f"Put it back, and write what is to change to {entry.event_type}.v{_newest(entry.event_type) + 1}.json"
     )
 

@@ -190,9 +190,7 @@ def _fields(types: tuple[str, ...], shapes: EventTypes) -> dict[str, Kind]:
     fields: dict[str, Kind] = {}
     for event_type in types:
         if event_type not in shapes:
-            raise ViewError(
-                f"unknown event type {event_type}", f"known are {', '.join(sorted(shapes))}; see schemas/events"
-            )
+            raise ViewError(f"unknown event type {event_type}", f"known are {', '.join(sorted(shapes))}")
         fields |= ENVELOPE if shapes[event_type].has_envelope else {}
         for field, kind in shapes[event_type].fields.items():
             if fields.setdefault(field, kind) != kind:

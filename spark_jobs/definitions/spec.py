@@ -1,7 +1,7 @@
 """What a view file says: plain data, no engine. Views import these names from spark_jobs.view.
 
 `Aggregate` or `Sequence` -> binding.py joins it to the event types -> both layers, serving, checks and docs.
-A view lives in `spark_jobs/views/<name>.py` as `view = Aggregate(...)`; see that folder for examples.
+A view lives in `<name>.py` of the views' folder as `view = Aggregate(...)`; docs/views.md has examples.
 """
 
 from collections.abc import Mapping

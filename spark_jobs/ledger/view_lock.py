@@ -37,8 +37,8 @@ def _told(view: View, before: str) -> str:
     )
     return (
         f"{view.id} has changed, but is still version {view.version}: what is stored was made by the old text. "
-        f"Write the new one to spark_jobs/views/{view.name}_v{view.version + 1}.py with version={view.version + 1}, "
-        "and put this file back.\n" + "\n".join(difference)
+        f"Write the new one to {view.name}_v{view.version + 1}.py beside it with version={view.version + 1}, and "
+        "put this file back.\n" + "\n".join(difference)
     )
 
 

@@ -1,4 +1,4 @@
-"""Models that the batch layer trains: plain data in `spark_jobs/models/<name>.py`, joined to views and event types.
+"""Models that the batch layer trains: plain data in `<name>.py` of the models' folder, joined to views and event types.
 
 model files + views + contracts -> load() -> BoundModel by name, or ModelFileError (file, reason, hint).
 Check them all: `python -m spark_jobs.registry`.
@@ -19,9 +19,8 @@ from spark_jobs.expressions.arrow_types import kind_of
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.literals import duration
 from spark_jobs.registry.views import Views
-from spark_jobs.settings import ROOT
+from spark_jobs.settings import settings
 
-FOLDER = ROOT / "spark_jobs" / "models"
 WEIGHT = "weight_"
 PROMOTION = {"model": "STRING", "model_version": "BIGINT", "intercept": "DOUBLE"}
 
@@ -45,9 +44,9 @@ class ModelFileError(ValueError):
         self.file, self.reason, self.hint = file, reason, hint
 
 
-def load_models(views: Views, known: Contracts | None = None, folder: Path = FOLDER) -> Mapping[str, BoundModel]:
-    """Read and check every model file. Raises ModelFileError."""
-    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+def load_models(views: Views, known: Contracts | None = None, folder: Path | None = None) -> Mapping[str, BoundModel]:
+    """Read and check every model file of `folder`, by default the settings'. Raises ModelFileError."""
+    files = sorted(file for file in (folder or settings().models_folder).glob("*.py") if not file.name.startswith("_"))
     return {file.stem: _Check(file).bound(views, known or project_contracts()) for file in files}
 
 
@@ -72,7 +71,7 @@ class _Check:
         try:
             spec.loader.exec_module(module)
         except Exception as error:
-            raise self._error(f"it does not import: {error!r}", "see spark_jobs/models for examples") from error
+            raise self._error(f"it does not import: {error!r}", "docs/models.md has an example") from error
         declared = getattr(module, "model", None)
         if not isinstance(declared, LinearModel):
             raise self._error("it has no `model`", "write `model = LinearModel(...)`")

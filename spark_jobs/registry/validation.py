@@ -35,7 +35,7 @@ def check_alert(view: SequenceView, shapes: EventTypes) -> None:
     if view.declaration.resolve is not None:
         raise ViewError("an alert of results that others may change", "alert where each row is its own result")
     if alert.of not in shapes:
-        raise ViewError(f"unknown event type {alert.of}", f"known are {', '.join(sorted(shapes))}; see schemas/events")
+        raise ViewError(f"unknown event type {alert.of}", f"known are {', '.join(sorted(shapes))}")
     columns = {**view.columns, view.key: view.rows[0].key.kind, SOURCE_LSN: "BIGINT"}
     fields = shapes[alert.of].fields
     wrong = [name for name, kind in fields.items() if columns.get(name) != kind]

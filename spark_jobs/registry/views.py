@@ -1,6 +1,6 @@
 """All views, found in `settings().views_folder`, joined to the event types and checked.
 
-view files + schemas/events -> load() -> Views. Everything that a wrong view can do wrong is said here, with the file,
+view files + event types -> load() -> Views. Everything that a wrong view can do wrong is said here, with the file,
 the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
 """
 
@@ -140,7 +140,7 @@ def _load(file: Path, declared: Declaration, shapes: EventTypes) -> View:
 
 
 def _where(file: Path) -> str:
-    return f"spark_jobs/views/{file.name}"
+    return file.name
 
 
 def _name(file: Path, declared: Declaration) -> str:
@@ -156,14 +156,12 @@ def _check_file(file: Path, view: Served) -> None:
 def _declared(file: Path) -> Declaration:
     spec = importlib.util.spec_from_file_location(f"spark_jobs.views.{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise ViewError("it is not a Python file", "see spark_jobs/views for examples")
+        raise ViewError("it is not a Python file", "docs/views.md has examples")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ViewError(
-            f"it does not import: {type(error).__name__}: {error}", "see spark_jobs/views for examples"
-        ) from error
+        raise ViewError(f"it does not import: {type(error).__name__}: {error}", "docs/views.md has examples") from error
     declared = getattr(module, "view", None)
     if not isinstance(declared, Aggregate | Sequence):
         raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")

@@ -19,10 +19,9 @@ from spark_jobs.registry.views import Views
 from spark_jobs.serving.dbt_sources import columns
 from spark_jobs.serving.formatting import Answer
 from spark_jobs.serving.render import serving_sql
-from spark_jobs.settings import ROOT, settings
+from spark_jobs.settings import settings
 from spark_jobs.storage.coverage import Covered, holes
 
-README = ROOT / "README.md"
 BEGIN, END = "<!-- views: `tidemark view table` writes this -->\n", "<!-- end of views -->\n"
 _KINDS = {"view": "STRING", "kind": "STRING", "of": "STRING", "grain": "STRING", "batch": "BIGINT", "cut": "BIGINT",
           "covered": "STRING", "fresh_to": "STRING", "owner": "STRING", "answers": "STRING"}  # fmt: skip
@@ -115,5 +114,5 @@ def readme(views: Views, text: str) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{README.name} has no place for the views: {BEGIN.strip()} ... {END.strip()}")
+        raise ValueError(f"README.md has no place for the views: {BEGIN.strip()} ... {END.strip()}")
     return before + BEGIN + readme_table(views) + END + after

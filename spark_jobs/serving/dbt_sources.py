@@ -1,4 +1,4 @@
-"""The views as dbt sources: `dbt/models/sources.yml`, written from the registry.
+"""The views as dbt sources: `models/sources.yml` of the dbt folder, written from the registry.
 
 views -> YAML text. The schema is the pin that `tidemark dbt` names in TIDEMARK_PIN, so that all models of a run read
 the same position of the log. No tests: the gate has held what is published against its suites.
@@ -15,11 +15,9 @@ from spark_jobs.definitions.bound_view import RANK, AggregateView
 from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.registry.views import Views
-from spark_jobs.settings import ROOT
+from spark_jobs.settings import settings
 
-PROJECT = ROOT / "dbt"
-SOURCES = PROJECT / "models/sources.yml"
-HEADER = "# Written by `tidemark dbt sources` from spark_jobs/views; do not edit.\n"
+HEADER = "# Written by `tidemark dbt sources` from the views; do not edit.\n"
 DESCRIPTION = (
     "Every view as it was served at one position of the log. The schema is a pin: it does not change while dbt runs, "
     "so numbers of different views add up."
@@ -39,12 +37,18 @@ def render(views: Views) -> str:
     return HEADER + yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
 
 
-def is_current(views: Views, file: Path = SOURCES) -> bool:
+def sources_file() -> Path:
+    return settings().dbt_folder / "models/sources.yml"
+
+
+def is_current(views: Views, file: Path | None = None) -> bool:
+    file = file or sources_file()
     return file.is_file() and file.read_text(encoding="utf-8") == render(views)
 
 
-def write(views: Views, file: Path = SOURCES) -> bool:
+def write(views: Views, file: Path | None = None) -> bool:
     """Bring the file up to date; whether it had to change."""
+    file = file or sources_file()
     if is_current(views, file):
         return False
     file.write_text(render(views), encoding="utf-8")

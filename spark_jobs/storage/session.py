@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.settings import ROOT, Settings, settings
+from spark_jobs.settings import FOLDERS, ROOT, Settings, settings
 from spark_jobs.storage import tables
 from spark_jobs.storage.java import find_java
 
@@ -43,6 +43,7 @@ def spark_properties(settings: Settings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(settings.cores),
         "spark.driver.extraClassPath": f"{JARS}/*",
     }
+    shared |= {f"spark.executorEnv.{k}": v for k, v in settings.environment("project", *FOLDERS).items()}
     return shared | _embedded(settings) if settings.profile == "embedded" else shared
 
 

@@ -183,4 +183,4 @@ def test_what_a_schema_tells_people_may_change(reread: Callable[..., None]) -> N
         description="A heart beats.",
         **{"x-tidemark": {"key": "beats", "owner": "somebody else"}},
     )
-    assert log_reader.read_schema_history().entries == (Entry(0, "heart_beaten", 1),)
+    assert log_reader.read_schema_history().entries == (Entry(0, "heart_beaten", 1), Entry(0, "record_noted", 1))

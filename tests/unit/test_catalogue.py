@@ -10,14 +10,14 @@ from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving import catalogue
-from spark_jobs.settings import settings
+from spark_jobs.settings import ROOT, settings
 from tests.unit.small_platform import START, Platform, event
 
 VIEWS = project_views()
 
 
 def test_the_committed_readme_has_the_table_of_these_views() -> None:
-    text = catalogue.README.read_text("utf-8")
+    text = (ROOT / "README.md").read_text("utf-8")
     assert catalogue.readme(VIEWS, text) == text, "run `tidemark view table`"
 
 

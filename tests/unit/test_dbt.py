@@ -16,10 +16,10 @@ from spark_jobs.cli import dbt as command
 from spark_jobs.publication import pins
 from spark_jobs.registry.views import load_views, project_views
 from spark_jobs.serving import dbt_sources
-from spark_jobs.settings import ROOT
+from spark_jobs.settings import ROOT, settings
 from spark_jobs.testing import cases
 
-MODELS = sorted((dbt_sources.PROJECT / "models").rglob("*.sql"))
+MODELS = sorted((settings().dbt_folder / "models").rglob("*.sql"))
 MARTS = [model for model in MODELS if "marts" in model.parts]
 
 
@@ -146,10 +146,10 @@ def test_only_staging_reads_sources_and_only_those_that_exist() -> None:
 
 
 def test_marts_are_delta_tables() -> None:
-    marts = yaml.safe_load((dbt_sources.PROJECT / "dbt_project.yml").read_text())["models"]["tidemark"]["marts"]
+    marts = yaml.safe_load((settings().dbt_folder / "dbt_project.yml").read_text())["models"]["tidemark"]["marts"]
     assert (marts["+materialized"], marts["+file_format"]) == ("table", "delta")
 
 
 def test_the_project_is_no_python_package() -> None:
     """It would stand in the way of `import dbt`."""
-    assert not list(dbt_sources.PROJECT.rglob("__init__.py"))
+    assert not list(settings().dbt_folder.rglob("__init__.py"))

@@ -12,6 +12,7 @@ from spark_jobs.definitions.bound_view import AggregateView, SequenceView
 from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.suites import Suite, SuiteError
 from spark_jobs.registry.views import project_views
+from spark_jobs.settings import settings
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -118,7 +119,8 @@ def write(folder: Path, content: Any) -> None:
 def test_own_expectations_are_added_and_the_installations_file_stands_in_for_the_projects(
     platform_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suites, "OWN", tmp_path / "project")
+    monkeypatch.setenv("TIDEMARK_QUALITY_FOLDER", str(tmp_path / "project"))
+    settings.cache_clear()
     one = {
         "type": "expect_column_max_to_be_between",
         "kwargs": {"column": "orders", "max_value": 5},

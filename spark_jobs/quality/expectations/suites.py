@@ -1,7 +1,8 @@
 """What must hold of facts and of batch tables, derived from contracts and views; and what people add.
 
 contract | view -> Suite (the columns to look at, Great Expectations' expectations). Nothing here touches data.
-Own expectations: a list of {"type", "kwargs", "severity", "notes"} in `schemas/quality/<table>.json`; docs/quality.md.
+Own expectations: a list of {"type", "kwargs", "severity", "notes"} in `<table>.json` of the quality folder;
+docs/quality.md.
 """
 
 import json
@@ -22,10 +23,9 @@ from spark_jobs.definitions.event_columns import EventTypes
 from spark_jobs.definitions.measures.moments import Variance
 from spark_jobs.definitions.measures.sums import Count, Mean
 from spark_jobs.expressions.expression import Expression
-from spark_jobs.settings import ROOT, settings
+from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 
-OWN = ROOT / "schemas" / "quality"
 ENVELOPE = (
     "lsn",
     "topic",
@@ -182,7 +182,8 @@ def own_expectations(table: str) -> list[Expectation]:
 
     Raises SuiteError.
     """
-    file = next((f / f"{table}.json" for f in (settings().expectations, OWN) if (f / f"{table}.json").is_file()), None)
+    folders = (settings().expectations, settings().quality_folder)
+    file = next((f / f"{table}.json" for f in folders if (f / f"{table}.json").is_file()), None)
     if file is None:
         return []
     try:

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 from spark_jobs.sample.reference_decoder.field_paths import unpacked
 from spark_jobs.sample.reference_decoder.json_text import FAR, NoEvent, parsed
-from spark_jobs.settings import settings
+from spark_jobs.settings import ROOT, settings
 
 FIRST_YEAR, LAST_YEAR = 1970, 2261
 BEYOND_64_BITS = 2**63
@@ -42,7 +42,8 @@ InForce = frozenset[str] | None
 def schemas(of: InForce = None) -> dict[str, dict[int, dict[str, Any]]]:
     """Event type -> version -> schema."""
     found: dict[str, dict[int, dict[str, Any]]] = {}
-    for path in settings().schemas_folder.glob("*.v*.json"):
+    folders = settings().schemas_folder, ROOT / "spark_jobs/contracts/events"
+    for path in (file for folder in folders for file in folder.glob("*.v*.json")):
         event_type, version, _ = path.name.rsplit(".", 2)
         if of is None or path.stem in of:
             found.setdefault(event_type, {})[int(version[1:])] = json.loads(path.read_text("utf-8"))
