@@ -18,6 +18,7 @@ LAYOUT = {"views": "views", "schemas": "schemas/events", "quality": "schemas/qua
 """Where a project's folder keeps its definitions, unless a setting says otherwise."""
 TOWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/models"}
 """The same of this repository, whose project is the sample town."""
+TOWN_ORACLE = "spark_jobs.sample.oracle.answers:oracle"
 FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
 
 
@@ -40,6 +41,10 @@ class Settings(BaseSettings):
     quality_folder: Path = Field(ROOT / TOWN_LAYOUT["quality"], description="The project's own expectations.")
     models_folder: Path = Field(ROOT / TOWN_LAYOUT["models"], description="The model files, one model each.")
     dbt_folder: Path = Field(ROOT / TOWN_LAYOUT["dbt"], description="The dbt project of the marts.")
+
+    oracle: str | None = Field(
+        None, description="module:attribute of the project's own answers, to which `verify` holds the served ones."
+    )
 
     kafka_port: int = Field(19092, description="Kafka broker.")
     kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
@@ -107,7 +112,7 @@ class Settings(BaseSettings):
         project = Path(given.get("project", ROOT)).expanduser().resolve()
         layout = TOWN_LAYOUT if project == ROOT else LAYOUT
         folders = dict(zip(FOLDERS, (project / place for place in layout.values()), strict=True))
-        return {"home": project / ".tidemark"} | folders | given
+        return {"home": project / ".tidemark", "oracle": TOWN_ORACLE if project == ROOT else None} | folders | given
 
     @field_validator("home", "project", *FOLDERS)
     @classmethod

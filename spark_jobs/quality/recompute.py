@@ -4,7 +4,9 @@ master.log (lsn <= cut) -> decode -> first of each identity -> partials and resu
 equal it (I7, I8). The engine and the SQL dialect are not the batch layer's, decode and the views are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +17,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract, Contracts
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
-from spark_jobs.engine import aggregates, record_outcomes, sequences
+from spark_jobs.engine import record_outcomes, sequences, serving_plan
 from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
 from spark_jobs.engine.partials import of_facts
 from spark_jobs.engine.sketches import finished
@@ -85,13 +87,28 @@ def settled(con: duckdb.DuckDBPyConnection, contract: Contract, losers: str) -> 
     return f"{kept} UNION ALL BY NAME FROM noted_{losers}"
 
 
+@dataclass(frozen=True)
+class Recomputed:
+    """All of `facts_<type>` in `con` as the parts of an answer: nothing is built, everything is added."""
+
+    con: duckdb.DuckDBPyConnection
+    in_force: Sequence[View]
+    now: datetime | None = None
+    dialect: Dialect = DUCKDB
+
+    def built(self, view: View) -> Sequence[str]:
+        return ()
+
+    def added(self, view: View) -> str:
+        if isinstance(view, AggregateView):
+            return f"FROM {partials(self.con, view)}"
+        assert isinstance(view, SequenceView)
+        return sequences.rows(view, DUCKDB, {event_type: f"facts_{event_type}" for event_type in view.event_types})
+
+
 def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
-    """SELECT of the view's rows over all of `facts_<type>`; of an aggregate as `Merged.own` gives them."""
-    facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
-    if isinstance(view, SequenceView):
-        rows = f"({sequences.rows(view, DUCKDB, facts_of)})"
-        return sequences.final(view, DUCKDB, f"({sequences.resolve(view, DUCKDB, rows)})")
-    return aggregates.answered(view, DUCKDB, partials(con, view))
+    """SELECT of the view's rows over all of `facts_<type>`; of an aggregate as `LocalAnswers.own` gives them."""
+    return serving_plan.own_answer(view, Recomputed(con, [view]))
 
 
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:

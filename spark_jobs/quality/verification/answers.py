@@ -1,6 +1,6 @@
 """I3: what readers see is what an independent program makes of the same records, row by row.
 
-pin at head (Thrift) | log + producers' ledger -> oracle -> one Finding per serving view.
+pin at head (Thrift) | log -> expected (oracle, or recomputed) -> one Finding per serving view, which says by which.
 """
 
 import os
@@ -17,10 +17,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem
 
-from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.chained_view import ChainedView, Served
-from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.expressions.render import quote_text
 from spark_jobs.ledger.schema import Pin
 from spark_jobs.ledger.source import with_unbuilt
@@ -29,10 +27,9 @@ from spark_jobs.publication import pins
 from spark_jobs.quality.reconciliation.attribution import attribute
 from spark_jobs.quality.reconciliation.causes import Causes
 from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
+from spark_jobs.quality.verification.expected import Expected, SecondWay
 from spark_jobs.quality.verification.findings import Absent, Finding, State, Unable, finding
 from spark_jobs.registry.views import Views
-from spark_jobs.sample.oracle.answers import APPROXIMATE, Oracle
-from spark_jobs.sample.reference_decoder.schema_times import times
 from spark_jobs.serving import servable
 from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
@@ -42,7 +39,7 @@ from spark_jobs.storage import duckdb_reader, tables
 
 TOLERANCE = 1e-9
 LIMITED = "within a named limit"
-"""Relative, for floating values: the oracle does its arithmetic in another order."""
+"""Relative, for floating values: the second way does its arithmetic in another order."""
 
 
 @dataclass
@@ -76,14 +73,14 @@ class Pinned:
         return made
 
     @cached_property
-    def oracle(self) -> Oracle:
+    def second_way(self) -> SecondWay:
         settings().tmp_dir.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(prefix="verify-", dir=settings().tmp_dir)
         folder = Path(self.stack.enter_context(scratch))
-        log = duckdb_reader.dataset(tables.MASTER_LOG)
-        records(log, self.ledger, self.pin.head, folder / "records.parquet")
-        cut = max(source.cut for source in self.merged.sources.values())
-        return Oracle(str(folder / "records.parquet"), until(log, self.pin.head), self.pin.now, times(log, cut))
+        log, sources = duckdb_reader.dataset(tables.MASTER_LOG), self.merged.sources
+        cut = max(source.cut for source in sources.values())
+        versions = [view for view in self.views if view.id in sources]
+        return SecondWay(log, self.pin.head, cut, self.pin.now, versions, self.ledger, folder)
 
     @cached_property
     def merged(self) -> LocalAnswers:
@@ -127,7 +124,7 @@ def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tupl
     pinned = Pinned(store, views, ledger)
     with pinned.stack:
         yield [
-            ("I3", f"{view.name} is what the oracle says", lambda view=view: equals_the_oracle(view, pinned))  # type: ignore[misc]
+            ("I3", law_of(view), lambda view=view: is_as_expected(view, pinned))  # type: ignore[misc]
             for view in _served(store, views)
         ]
 
@@ -139,19 +136,19 @@ def _served(store: Store, views: Views) -> list[Served]:
     return servable.servable(views, servable.ready(views, found, store.promoted()))
 
 
-def equals_the_oracle(view: Served, pinned: Pinned) -> Finding:
-    """Every row of the view, read through the pin, against the oracle's."""
+def law_of(view: Served) -> str:
+    return f"{view.name} is what its records give"
+
+
+def is_as_expected(view: Served, pinned: Pinned) -> Finding:
+    """Every row of the view, read through the pin, against those of the second way."""
     if not pinned.pin.head:
         raise Absent("nothing has landed yet")
     served = pinned.answer(view)
-    try:
-        expected = pinned.oracle.expected(view.name)
-    except KeyError:
-        raise Unable("the oracle has no program for this view; see quality/oracle.py") from None
-    found = compared(view, served, expected, pinned.merged, pinned.limits)
+    found = compared(view, served, pinned.second_way.expected(view), pinned.merged, pinned.limits)
     if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
-    return inherited(view, served, found, equals_the_oracle(pinned.merged.base_of(view), pinned), pinned.merged)
+    return inherited(view, served, found, is_as_expected(pinned.merged.base_of(view), pinned), pinned.merged)
 
 
 def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Finding, merged: LocalAnswers) -> Finding:
@@ -164,56 +161,31 @@ def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Findin
 
 
 def compared(
-    view: Served, served: pa.Table, expected: pa.Table, merged: LocalAnswers, limits: Callable[[View], Causes]
+    view: Served, served: pa.Table, expected: Expected, merged: LocalAnswers, limits: Callable[[View], Causes]
 ) -> Finding:
     """`merged`: the same sources and head; `limits`: the evidence behind the named limits, made when it is needed."""
-    law = f"{view.name} is what the oracle says"
-    shape = _shape(view)
-    if missing := [name for name in shape.columns if name not in expected.column_names]:
-        raise Unable(f"the oracle does not know the columns {', '.join(missing)}")
+    law, names = law_of(view), (expected.by, "served")
+    shape = _shape(view, expected.approximate)
+    if missing := [name for name in shape.columns if name not in expected.rows.column_names]:
+        raise Unable(f"{expected.by} does not know the columns {', '.join(missing)}")
     if missing := [name for name in shape.columns if name not in served.column_names]:
         return finding("I3", law, 0, "rows", [f"the serving view lacks the columns {', '.join(missing)}"])
     con = merged.con
     con.register("served", served)
-    con.register("built", expected)
-    note = f"head {merged.head}, cut {merged.sources[merged.stored_of(view).id].cut}"
+    con.register("built", expected.rows)
+    note = f"by {expected.by}; head {merged.head}, cut {merged.sources[merged.stored_of(view).id].cut}"
     found = compare(con, "FROM built", "FROM served", shape)
     if not found.differing or isinstance(view, ChainedView):
-        said = found.first(("oracle", "served"))
+        said = found.first(names)
         return finding("I3", law, found.rows, "rows", said, count=found.differing, note=note)
     own = replace(shape, values=[name for name in shape.values if name not in view.lookups])
     strays = compare(con, merged.answer(view), "FROM served", shape, "strays")  # not even what the files give (I20)
     attributed = attribute(merged, view, replace(found, shape=own), limits(view), LocalAnswers.answer, strays)
-    said = replace(attributed, shape=shape).first(("oracle", "served"), where="cause IS NULL")
+    said = replace(attributed, shape=shape).first(names, where="cause IS NULL")
     causes = attributed.counts
     within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes.items() if cause)
     return finding("I3", law, found.rows, "rows", said, count=causes.get(None, 0), note=note + within)
 
 
-def _shape(view: Served) -> Shape:
-    shape = shape_of(view, served=True, tolerance=TOLERANCE)
-    estimates = {column: limit for (name, column), limit in APPROXIMATE.items() if name == view.name}
-    return Shape(shape.keys, shape.values, shape.tolerances, estimates)
-
-
-def records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
-    """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
-    names = [one.name for one in row_types.RECORD]
-    with duckdb_reader.connect({"log": log}) as con:
-        landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
-        if not ledger:
-            con.execute(f"COPY ({landed}) TO {duckdb_reader.literal(str(to))}")
-            return
-        con.execute(
-            f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
-            f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
-            f"FROM ({landed}) l LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
-            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {duckdb_reader.literal(str(to))}'
-        )
-
-
-def until(log: ds.Dataset, head: int) -> Mapping[tuple[str, int], int]:
-    """Per partition the first offset past lsn `head`."""
-    of = (ds.field("lsn") == head) & (ds.field("kind") == row_types.BATCH_ROW)
-    [row] = log.to_table(["batch"], filter=of).to_pylist()
-    return {(one["topic"], one["partition"]): one["until_offset"] for one in row["batch"]["ranges"]}
+def _shape(view: Served, approximate: Mapping[str, float] | None = None) -> Shape:
+    return replace(shape_of(view, served=True, tolerance=TOLERANCE), approximate=approximate or {})

@@ -76,7 +76,7 @@ class Scene:
             raise Absent("nothing is built yet")
         found = {"duplicate": tables.DUPLICATES, "quarantined record": tables.QUARANTINE}
         known = [one.event_type for one in project_contracts() if not one.is_outcome]
-        found |= {f"fact of {one}": tables.facts(one) for one in known}
+        found |= {f"fact of {one}": tables.facts(one) for one in known if duckdb_reader.exists(tables.facts(one))}
         for table in found.values():
             self.con.register(_relation(table), duckdb_reader.dataset(table))
         return {what: _relation(table) for what, table in found.items()}

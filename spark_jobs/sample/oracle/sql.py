@@ -1,13 +1,5 @@
 """SQL that several of the oracle's answers have in common, over the tables of `oracle_events`."""
 
-EVENT_TYPES = (
-    "order_placed", "order_executed", "page_viewed", "bus_position_reported", "sentence_posted", "stock_received",
-    "lift_ride_taken", "vitals_measured", "profile_changed", "settings_changed",
-    "search_performed", "result_clicked", "ad_shown", "ad_clicked", "payment_attempted", "payment_disputed",
-    "order_commanded", "order_row_changed", "payments_model_promoted", "payment_alerted",
-    "flight_departed", "flight_arrived", "flight_cancelled", "airline_changed", "plane_changed", "weather_observed",
-)  # fmt: skip
-
 NAMES = """
     SELECT carrier, name FROM airline_changed
     QUALIFY 1 = row_number() OVER (PARTITION BY carrier ORDER BY topic DESC, partition DESC, "offset" DESC)
@@ -28,9 +20,9 @@ SETTINGS = """
     AND deleted IS NOT TRUE
 """
 
-RATES = f"""
+RATES = """
     SELECT event_type, date_trunc('minute', occurred_at) AS minute, count(*) AS events
-    FROM ({" UNION ALL ".join(f"SELECT event_type, occurred_at FROM {one}" for one in EVENT_TYPES)})
+    FROM every_event
     GROUP BY ALL
 """
 

@@ -1,0 +1,137 @@
+"""What readers should see, by another program than the platform's: the project's oracle, or the views recomputed.
+
+log + producers' ledger -> records -> oracle -> rows; where the oracle lacks the view: log -> recompute -> rows
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.row_types import Partition
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine import serving_plan
+from spark_jobs.engine.chained_view import Served
+from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.quality import recompute
+from spark_jobs.quality.recompute import Recomputed
+from spark_jobs.settings import settings
+from spark_jobs.storage import duckdb_reader, log_reader
+
+BY_ORACLE, BY_RECOMPUTING = "the oracle", "recomputing"
+
+
+class Oracle(Protocol):
+    """A project's own answers. approximate: view -> column -> relative error to allow, where the view estimates."""
+
+    @property
+    def approximate(self) -> Mapping[str, Mapping[str, float]]: ...
+
+    def expected(self, view: str) -> pa.Table:
+        """The rows that a view must serve, with its columns, in no order. Raises KeyError for a view unknown to it."""
+        ...
+
+
+class MakeOracle(Protocol):
+    """What the setting `oracle` names.
+
+    records: a Parquet file of all records up to the head, as their producers sent them; outcome and reason where the
+    producer wrote them down. until: per partition the first offset past the head. now: the moment of the question.
+    log: the master log, whose rows of the kind `schema` say from which lsn on a schema is in force. cut: up to it
+    refused records are read again by the schemas of the cut.
+    """
+
+    def __call__(
+        self, *, records: Path, until: Mapping[Partition, int], now: datetime, log: ds.Dataset, cut: int
+    ) -> Oracle: ...
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The rows of one view, who says so, and how far its estimates may be off."""
+
+    rows: pa.Table
+    by: str
+    approximate: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class SecondWay:
+    """The log up to `head`, read by others. versions: the views that are served. folder: for files, removed later."""
+
+    log: ds.Dataset
+    head: int
+    cut: int
+    now: datetime
+    versions: list[View]
+    ledger: list[Path]
+    folder: Path
+
+    def expected(self, view: Served) -> Expected:
+        if self.oracle is not None:
+            try:
+                rows = self.oracle.expected(view.name)
+            except KeyError:
+                pass
+            else:
+                return Expected(rows, BY_ORACLE, self.oracle.approximate.get(view.name, {}))
+        answer = serving_plan.answer(view, Recomputed(self.facts, self.versions, self.now))
+        return Expected(self.facts.sql(answer).to_arrow_table(), BY_RECOMPUTING)
+
+    @cached_property
+    def oracle(self) -> Oracle | None:
+        make = oracle_of_project()
+        if make is None:
+            return None
+        file = self.folder / "records.parquet"
+        write_records(self.log, self.ledger, self.head, file)
+        return make(records=file, until=until(self.log, self.head), now=self.now, log=self.log, cut=self.cut)
+
+    @cached_property
+    def facts(self) -> duckdb.DuckDBPyConnection:
+        """Facts of everything up to the head; built ones are read by the schemas of the cut."""
+        con = recompute.connect()
+        recompute.facts(con, recompute.records(self.head), log_reader.read_schema_history(), self.cut)
+        return con
+
+
+def oracle_of_project() -> MakeOracle | None:
+    """What the setting names; the project's own modules can be imported too."""
+    if settings().oracle is None:
+        return None
+    module, _, attribute = str(settings().oracle).partition(":")
+    sys.path.append(str(settings().project))
+    make: MakeOracle = getattr(import_module(module), attribute)
+    return make
+
+
+def write_records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
+    """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
+    names = [one.name for one in row_types.RECORD]
+    with duckdb_reader.connect({"log": log}) as con:
+        landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
+        if not ledger:
+            con.execute(f"COPY ({landed}) TO {duckdb_reader.literal(str(to))}")
+            return
+        con.execute(
+            f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
+            f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
+            f"FROM ({landed}) l LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
+            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {duckdb_reader.literal(str(to))}'
+        )
+
+
+def until(log: ds.Dataset, head: int) -> Mapping[Partition, int]:
+    """Per partition the first offset past lsn `head`."""
+    of = (ds.field("lsn") == head) & (ds.field("kind") == row_types.BATCH_ROW)
+    [row] = log.to_table(["batch"], filter=of).to_pylist()
+    return {(one["topic"], one["partition"]): one["until_offset"] for one in row["batch"]["ranges"]}
