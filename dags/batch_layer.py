@@ -41,5 +41,5 @@ with DAG(
         BatchStep(task_id="build", step="build"),
         AuditStep(task_id="audit", step="audit"),
         PublishStep(task_id="publish", pool=PUBLISHING_POOL),
-        TrainStep(task_id="train", model="payments_fraud"),
+        TrainStep(task_id="train"),
     )

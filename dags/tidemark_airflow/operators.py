@@ -123,10 +123,10 @@ class PublishStep(BatchStep):
 
 
 class TrainStep(TidemarkOperator):
-    """Trains a model on what the run has published. It comes after `publish`, which it can neither stop nor undo."""
+    """Trains the project's models on what the run has published. It can neither stop nor undo `publish`."""
 
-    def __init__(self, *, model: str, **kwargs: Any) -> None:
-        super().__init__(arguments=("model", "train", model), **kwargs)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(arguments=("model", "train"), **kwargs)
 
     def arguments_of(self, context: Context) -> list[str]:
         return [*self.arguments, "--run-id", run_id_of(context["dag_run"].run_id)]

@@ -1,7 +1,7 @@
 """The parts of the embedded platform, in the order in which they are listed.
 
 settings -> [Program]. Broker and metastore first; the Thrift server and the speed application need them; Airflow
-starts beside them; the generator only when it is asked for.
+starts beside them; the generator, which the town alone has, only when it is asked for.
 """
 
 import sys
@@ -24,7 +24,7 @@ def programs(settings: Settings) -> list[Program]:
         thrift.program(settings),
         _speed(settings),
         *airflow.programs(settings),
-        _generator(),
+        *([_generator()] if settings.is_town else []),
     ]
 
 

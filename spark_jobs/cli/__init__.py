@@ -1,6 +1,7 @@
 """The `tidemark` command: a table of sub-commands, each imported when it is called.
 
 `tidemark NAME ...` -> COMMANDS[NAME] -> a click command in spark_jobs/cli/. So `tidemark status` never loads Spark.
+The town's own commands are there where the project is the town.
 Exit codes: 0 done; 1 the thing asked for failed or does not hold; 2 wrong usage.
 """
 
@@ -8,7 +9,10 @@ import importlib
 
 import click
 
+from spark_jobs.settings import settings
+
 COMMANDS = {
+    "init": "spark_jobs.cli.init:init",
     "demo": "spark_jobs.cli.demo:demo",
     "up": "spark_jobs.cli.platform:up",
     "down": "spark_jobs.cli.platform:down",
@@ -18,8 +22,6 @@ COMMANDS = {
     "reset": "spark_jobs.cli.platform:reset",
     "settings": "spark_jobs.cli.platform:show_settings",
     "topics": "spark_jobs.cli.kafka:topics_",
-    "generate": "spark_jobs.sample.commands:generate",
-    "import": "spark_jobs.sample.commands:import_",
     "send": "spark_jobs.cli.kafka:send",
     "speed": "spark_jobs.cli.speed:speed",
     "batch": "spark_jobs.cli.batch:batch",
@@ -35,20 +37,28 @@ COMMANDS = {
     "agreement": "spark_jobs.cli.quality:agreement",
     "verify": "spark_jobs.cli.quality:verify",
 }
+OF_THE_TOWN = {
+    "generate": "spark_jobs.sample.commands:generate",
+    "import": "spark_jobs.sample.commands:import_",
+}
 
 
 class LazyGroup(click.Group):
     """A group whose commands are named in COMMANDS and imported one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(_known())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in _known():
             return None
-        module, attribute = COMMANDS[cmd_name].split(":")
+        module, attribute = _known()[cmd_name].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+
+def _known() -> dict[str, str]:
+    return COMMANDS | OF_THE_TOWN if settings().is_town else COMMANDS
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,23 +1,223 @@
-"""`tidemark demo`: play the whole platform on real events and leave it running."""
+"""`tidemark demo`: the whole platform on the project's records, from Kafka to published, verified answers.
 
+up -> records -> merged answers before any batch -> batch_layer through Airflow -> the same answers after publication
+-> agreement -> verify -> marts, left to themselves. Each step says what it does and how long it took; the platform
+stays up. What is sent and asked is the town's (`sample.demo`) or, of another project, what its folder has.
+"""
+
+import re
+import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Protocol, cast
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
-from spark_jobs.settings import settings
+from infra.embedded.airflow import ADMIN
+from infra.embedded.airflow_api import AirflowApi, AirflowError
+from spark_jobs.ledger import store as ledger
+from spark_jobs.registry.views import project_views
+from spark_jobs.serving import sql
+from spark_jobs.serving.formatting import Answer, plain, printable, text
+from spark_jobs.serving.sql import SqlError
+from spark_jobs.settings import Settings
+from spark_jobs.settings import settings as current
+from spark_jobs.speed.status import health
+
+PATIENCE_SECONDS = 600
+STEPS = ("plan", "build", "audit", "publish", "train")
+
+
+class DemoFailed(Exception):
+    """A step did not end well; the message says which and where to look."""
+
+
+class Script(Protocol):
+    """What a project's demo sends and asks; titles say what a step does."""
+
+    FEEDING: str
+    MORE: str
+    LATER: Mapping[str, str]
+    EXAMPLES: str
+
+    def feed(self, tidemark: Callable[..., None]) -> None: ...
+
+    def feed_more(self, tidemark: Callable[..., None]) -> None: ...
+
+    def questions(self) -> dict[str, str]: ...
 
 
 @click.command()
 def demo() -> None:
     """Start everything, feed it, show merged answers, run the batch layer, verify. Exit code 1 where a step fails."""
-    from infra.embedded.airflow_api import AirflowError
-    from infra.embedded.demo import DemoFailed
-    from infra.embedded.demo import demo as play
-    from spark_jobs.serving.sql import SqlError
-
+    script = import_module("spark_jobs.sample.demo" if current().is_town else "spark_jobs.cli.project_demo")
     try:
-        play(settings(), Console())
+        play(current(), cast(Script, script), Console())
     except (DemoFailed, AirflowError, SqlError) as error:
         click.echo(f"tidemark demo: {error}", err=True)
         sys.exit(1)
+
+
+def play(settings: Settings, script: Script, console: Console) -> None:
+    """Play the demo; raises DemoFailed. May be run again: known records are not sent twice."""
+    steps, questions = _Steps(console), script.questions()
+    with steps("Start the platform (Kafka, metastore, Thrift, speed layer, Airflow)"):
+        _tidemark("up")
+    with steps(script.FEEDING):
+        script.feed(_tidemark)
+    with steps("Wait until the speed layer has seen everything"):
+        _await_no_lag(console)
+    title = "Merged answers, before any batch of these events ran" if _unbuilt() else "Merged answers"
+    before = _answers(console, title, questions)
+    api = AirflowApi(settings)
+    with _held_back(api, "marts"):
+        with steps("Run the DAG batch_layer through Airflow's REST API"):
+            run_id = _run_batch(api, settings, console)
+        after = _answers(console, "The same questions after publication", questions, show=False)
+        _compare(console, before, after)
+        with steps(script.MORE or "Wait until the run has ended"):
+            _await_run(api, run_id, console)
+            script.feed_more(_tidemark)
+            _await_no_lag(console)
+            for question, statement in script.LATER.items():
+                _ask(console, question, statement)
+        with steps("A row of every other view"):
+            _others(console, [*questions.values(), *script.LATER.values()])
+        with steps("Agreement of batch and speed"):
+            _tidemark("agreement")
+        with steps("Verify the invariants"):
+            _tidemark("verify")
+    api.trigger("marts")
+    _farewell(settings, script, console)
+
+
+@contextmanager
+def _held_back(api: AirflowApi, dag_id: str) -> Iterator[None]:
+    """A publication begins the DAG at once, which would have the cores that the answers are waiting for."""
+    api.pause(dag_id, True)
+    try:
+        yield
+    finally:
+        api.pause(dag_id, False)
+
+
+class _Steps:
+    """Numbered steps with their seconds; plain lines, so that a log reads as well as a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._number = console, 0
+
+    @contextmanager
+    def __call__(self, title: str) -> Iterator[None]:
+        self._number += 1
+        self._console.print(f"[bold]{self._number}. {title}[/bold]")
+        begun = time.monotonic()
+        yield
+        self._console.print(f"   done in {time.monotonic() - begun:.0f} s", style="dim")
+
+
+def _tidemark(*arguments: str) -> None:
+    """One `tidemark` command in a process of its own, its output shown."""
+    ended = subprocess.run([sys.argv[0], *arguments], check=False)
+    if ended.returncode:
+        raise DemoFailed(f"`tidemark {' '.join(arguments)}` ended with exit code {ended.returncode}")
+
+
+def _await_no_lag(console: Console) -> None:
+    """The heartbeat says lag 0 in a beat that began after the last event was sent."""
+    begun = time.monotonic()
+    shown: int | None = None
+    beat_at = ledger.open().heartbeat("speed")
+    while time.monotonic() - begun < PATIENCE_SECONDS:
+        found, beat = health(), ledger.open().heartbeat("speed")
+        is_newer = beat is not None and (beat_at is None or beat.at > beat_at.at)
+        if is_newer and found.get("lag") == 0 and time.monotonic() - begun > 3:
+            return
+        if found.get("lsn") != shown:
+            shown = found.get("lsn")
+            console.print(f"   lsn {shown}, {found.get('lag') or '?'} records to go", style="dim")
+        time.sleep(1)
+    raise DemoFailed("the speed layer did not catch up; see `./tidemark speed status` and `./tidemark logs speed`")
+
+
+def _unbuilt() -> bool:
+    current = ledger.open().current_publication()
+    return current is None or current.cut == 0
+
+
+def _answers(console: Console, title: str, questions: Mapping[str, str], show: bool = True) -> dict[str, Answer]:
+    console.rule(title)
+    found = {}
+    for question, statement in questions.items():
+        found[question] = _ask(console, question, statement) if show else sql.query(statement)
+    return found
+
+
+def _ask(console: Console, question: str, statement: str) -> Answer:
+    begun = time.monotonic()
+    found = sql.query(statement)
+    console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
+    console.print(text(found, "table"), end="", highlight=False)
+    return found
+
+
+def _others(console: Console, statements: list[str]) -> None:
+    asked = " ".join(statements)
+    for name in sorted(name for name in project_views().served if not re.search(rf"\b{name}\b", asked)):
+        found = sql.query(f"SELECT * FROM {name} LIMIT 1")
+        row = found.dicts()[0] if found.rows else {}
+        values = {column: "NULL" if value is None else plain(value) for column, value in row.items()}
+        shown = ", ".join(f"{column}={value}" for column, value in values.items()) or "no row at this moment"
+        console.print(f"   [bold]{name}[/bold]  {escape(printable(shown))}", highlight=False, soft_wrap=True)
+
+
+def _compare(console: Console, before: dict[str, Answer], after: dict[str, Answer]) -> None:
+    different = [question for question in before if before[question].rows != after[question].rows]
+    if different:
+        raise DemoFailed(f"answers changed by publication: {different}")
+    console.print(f"All {len(before)} answers are the same, now from batch + speed.", style="bold green")
+
+
+def _run_batch(api: AirflowApi, settings: Settings, console: Console) -> str:
+    """The run's id, as soon as it has published; it then goes on to train."""
+    run_id = api.trigger("batch_layer")
+    console.print(f"   {settings.airflow_url}/dags/batch_layer/runs/{run_id}", style="dim")
+    _await_run(api, run_id, console, task="publish")
+    return run_id
+
+
+def _await_run(api: AirflowApi, run_id: str, console: Console, task: str | None = None) -> None:
+    """Until the run, or one task of it, has ended well."""
+    begun, shown = time.monotonic(), ""
+    while time.monotonic() - begun < PATIENCE_SECONDS:
+        state, tasks = api.run_state("batch_layer", run_id)
+        line = "  ".join(f"{name}: {tasks.get(name) or 'waits'}" for name in STEPS)
+        if line != shown:
+            shown = line
+            console.print(f"   {time.monotonic() - begun:4.0f} s  {line}", style="dim", highlight=False)
+        if state == "success" or (task and tasks.get(task) == "success"):
+            return
+        if state == "failed":
+            raise DemoFailed("the DAG run failed; open the link above, the red task's log says why")
+        time.sleep(1)
+    raise DemoFailed(f"the DAG run did not end within {PATIENCE_SECONDS} s")
+
+
+def _farewell(settings: Settings, script: Script, console: Console) -> None:
+    console.rule("The platform is running")
+    secrets = settings.secrets_file
+    console.print(
+        f"""Airflow   {settings.airflow_url}   user {ADMIN}, password: "airflow_admin_password" in {secrets}
+Marts     {settings.airflow_url}/dags/marts   (dbt builds them now)
+JDBC      {settings.thrift}:{settings.thrift_port}
+{script.EXAMPLES}
+State     ./tidemark status, ./tidemark speed status
+Stop      ./tidemark down        (its state stays; ./tidemark reset deletes it)""",
+        highlight=False,
+        markup=False,
+    )

@@ -46,8 +46,9 @@ def create() -> None:
 @click.option("--whole", is_flag=True, help="The input is one value, line breaks and all.")
 @click.option("--null", "is_null", is_flag=True, help="One record without value for --key: removes the key.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE")
+@click.option("--quiet", is_flag=True, help="Print how many records were sent, and not where each is.")
 def send(
-    topic: str, key: str | None, source: Iterable[bytes], whole: bool, is_null: bool, headers: Sequence[str]
+    topic: str, key: str | None, source: Iterable[bytes], whole: bool, is_null: bool, headers: Sequence[str], quiet: bool
 ) -> None:
     """Send records by hand: each line of the input is the value of one, as it is, good or bad.
 
@@ -59,7 +60,9 @@ def send(
     named = tuple((name, value.encode()) for name, _, value in (header.partition("=") for header in headers))
     records = (Record(topic, key.encode() if key is not None else _key(topic, value), value, named) for value in values)
     with _errors(), Producer() as producer:
-        producer.send(records, click.echo)
+        count = producer.send(records, (lambda sent: None) if quiet else click.echo)
+    if quiet:
+        click.echo(f"{topic}: {count:,} records acknowledged")
 
 
 def _key(topic: str, value: bytes | None) -> bytes | None:

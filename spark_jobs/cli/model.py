@@ -4,6 +4,7 @@ Exit codes as in step.py; where there is too little to learn from, `train` says 
 """
 
 import json
+from collections.abc import Mapping
 
 import click
 
@@ -78,21 +79,29 @@ def promote(name: str, version: int) -> None:
 
 
 @model.command()
-@name_argument
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @run_option
-def train(name: str, run_id: str) -> None:
-    """Train NAME on what a run has published, judge it, and promote it if it is not worse."""
+def train(names: tuple[str, ...], run_id: str) -> None:
+    """Train the models (default: all) on what a run has published, judge them, promote those that are not worse."""
+    with ledger_step() as store:
+        models = [_model(name) for name in names] or list(_models().values())
+        for one in models:
+            _train(store, one, run_id)
+    if not models:
+        click.echo("the project has no models")
+
+
+def _train(store: Store, one: BoundModel, run_id: str) -> None:
     from spark_jobs.training.report import lines
     from spark_jobs.training.send import sender
     from spark_jobs.training.train import train as make
 
-    with ledger_step() as store:
-        done = make(store, _model(name), run_id, _fit, sender(click.echo))
-        promotions = store.model_promotions(name)
+    done = make(store, one, run_id, _fit, sender(click.echo))
+    promotions = store.model_promotions(one.name)
     if done.model is not None:
         for line in lines(done.model, promotions):
             click.echo(line)
-    click.echo(f"{name}: {done.said}")
+    click.echo(f"{one.name}: {done.said}")
 
 
 def _fit(names: tuple[str, ...], part: Part) -> Weights:
@@ -107,14 +116,18 @@ def _fit(names: tuple[str, ...], part: Part) -> Weights:
         spark.stop()
 
 
-def _model(name: str) -> BoundModel:
+def _models() -> Mapping[str, BoundModel]:
     from spark_jobs.registry.models import load_models
     from spark_jobs.registry.views import project_views
 
     try:
-        known = load_models(project_views())
+        return load_models(project_views())
     except ModelFileError as error:
         raise LedgerError(str(error)) from error
+
+
+def _model(name: str) -> BoundModel:
+    known = _models()
     if name not in known:
         raise LedgerError(f"no model is called {name}; known are {', '.join(known) or 'none'}")
     return known[name]

@@ -59,8 +59,8 @@ class Producer:
     def __exit__(self, *_: object) -> None:
         self._client.close(timeout=5)
 
-    def send(self, records: Iterable[Record], acknowledged: Callable[[Sent], None] = lambda sent: None) -> None:
-        """Send all of them and wait for Kafka; `acknowledged` hears of each, in the order given.
+    def send(self, records: Iterable[Record], acknowledged: Callable[[Sent], None] = lambda sent: None) -> int:
+        """Send all of them and wait for Kafka; `acknowledged` hears of each, in the order given. Returns how many.
 
         After the first that Kafka does not take none is sent any more; those under way are waited for, a bounded
         time, before SendError says how many are acknowledged.
@@ -74,6 +74,7 @@ class Producer:
                 acknowledged(outcome)
         if failed:
             raise SendError(f"{failed[0]} ({count:,} record(s) are acknowledged, {len(failed):,} are not)")
+        return count
 
     def _outcomes(self, records: Iterable[Record]) -> Iterator[Sent | SendError]:
         waiting: deque[tuple[Record, Any]] = deque()

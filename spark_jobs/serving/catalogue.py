@@ -96,17 +96,18 @@ def readme_table(views: Views) -> str:
     """The README's table, Markdown, of the newest version of each view."""
     head = "| view | kind | a row per | answers |\n|---|---|---|---|\n"
     rows = [
-        f"| `{name}` | {kind(view)} | {grain(view)}{_moment(view)} | {view.description} |\n"
+        f"| `{name}` | {kind(view)} | {grain(view)}{', now' if is_of_the_moment(view) else ''} | {view.description} |\n"
         for name, view in sorted(views.served.items())
     ]
     return head + "".join(rows)
 
 
-def _moment(view: Served) -> str:
+def is_of_the_moment(view: Served) -> bool:
+    """Whether the answer depends on when it is asked for."""
     if isinstance(view, ChainedView):
-        return ", now" if ASKED_AT in view.aggregate.used_columns else _moment(view.base)
-    is_trailing = isinstance(view, AggregateView) and view.window and isinstance(view.window.declaration, Trailing)
-    return ", now" if is_trailing else ""
+        return ASKED_AT in view.aggregate.used_columns or is_of_the_moment(view.base)
+    window = view.window if isinstance(view, AggregateView) else None
+    return window is not None and isinstance(window.declaration, Trailing)
 
 
 def readme(views: Views, text: str) -> str:

@@ -31,7 +31,7 @@ from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.engine.sketches import add_sketches, finished
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect
-from spark_jobs.registry.views import Views
+from spark_jobs.registry.views import Views, project_views
 
 if TYPE_CHECKING:
     from spark_jobs.testing import laws
@@ -63,7 +63,16 @@ def _case(path: Path) -> Case:
     expected, now = _yaml(path.with_name("expect.yaml")) or [], None
     if isinstance(expected, dict):
         expected, now = expected["rows"], _value(expected["now"], INSTANT)
-    return Case(path.parent.parent.name, path.parent.name, _yaml(path), expected, now)
+    rows = [{k: _value(v, INSTANT) if isinstance(v, datetime) else v for k, v in row.items()} for row in expected]
+    return Case(path.parent.parent.name, path.parent.name, _yaml(path), in_order(rows), now)
+
+
+def hold(case: Case) -> None:
+    """Hold the view to its case: as batch, as speed, and merged at every cut. Raises AssertionError."""
+    views, logged = project_views(), facts(case.batches)
+    for cut in range(len(case.batches) + 1):
+        found = answer(views.served[case.view], views, *until(logged, cut), case.now)
+        assert found == case.expected, f"{case.view}, {case.name}, cut {cut}: {found}, expected {case.expected}"
 
 
 def _yaml(path: Path) -> Any:
@@ -175,7 +184,6 @@ def check(
     values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
     step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
     """
-    from spark_jobs.registry.views import project_views
     from spark_jobs.testing import laws
 
     views = project_views()

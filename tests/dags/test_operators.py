@@ -86,8 +86,8 @@ def test_a_pin_is_named_after_its_run(tidemark: Put) -> None:
 
 def test_training_is_given_the_model_and_the_run_that_published(tidemark: Put) -> None:
     folder = tidemark(RECORD)
-    TrainStep(task_id="train", model="payments_fraud").execute(context("r1", "2013-01-01"))
-    assert words(folder) == ["model", "train", "payments_fraud", "--run-id", run_id_of("r1")]
+    TrainStep(task_id="train").execute(context("r1", "2013-01-01"))
+    assert words(folder) == ["model", "train", "--run-id", run_id_of("r1")]
 
 
 def test_a_run_that_must_wait_comes_back_soon(tidemark: Put) -> None:

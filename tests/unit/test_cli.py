@@ -9,12 +9,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs.cli import COMMANDS, main
+from spark_jobs.cli import COMMANDS, OF_THE_TOWN, main
 from spark_jobs.cli.platform import settings_rows
 from spark_jobs.settings import Settings
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS | OF_THE_TOWN)
 def test_every_command_exists_and_says_what_it_does(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None and command.get_short_help_str()

