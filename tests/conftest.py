@@ -16,19 +16,12 @@ settings.load_profile("tidemark")
 
 WITH_ONE_OF_THEIR_OWN = ("tests/e2e", "tests/spark")
 """Folders whose tests share the platform, or the Spark session."""
-READS_THE_TREE = (
-    "tests/unit/test_dbt.py::test_the_committed_sources",
-    "tests/unit/test_catalogue.py::test_the_committed_readme",
-)
-"""An end-to-end test adds a view to the tree for a while, and its source."""
 
 
 class ByWhatTheyShare(LoadScopeScheduling):
     """Two processes run the tests (`-n 2`): each folder of the above in one of them, and each other file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(READS_THE_TREE):
-            return WITH_ONE_OF_THEIR_OWN[0]
         file = nodeid.partition("::")[0]
         return next((folder for folder in WITH_ONE_OF_THEIR_OWN if file.startswith(folder)), file)
 

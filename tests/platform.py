@@ -42,7 +42,7 @@ class Platform:
     def environment(self) -> dict[str, str]:
         """What a process needs to mean this platform and no other; coverage is not measured in it, it slows imports."""
         others = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "COVERAGE_"))}
-        own = self.settings.model_dump(include={"home", *PORTS, *SMALL})
+        own = self.settings.model_dump(include={"home", "project", *PORTS, *SMALL})
         return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
 
     def run(self, *arguments: str, timeout: float = 900) -> "subprocess.CompletedProcess[str]":
@@ -152,14 +152,18 @@ land.create(SchemaHistory(tuple(one for one in EVERY_SCHEMA.with_new(0).entries 
 
 
 @contextmanager
-def running() -> Iterator[Platform]:
-    """Start a platform; on leaving, stop it and see that no process is left, reset it and see that no state is."""
+def running(project: Path = ROOT, *parts: str) -> Iterator[Platform]:
+    """Start a platform of a project (or `parts` of it, with what they need).
+
+    On leaving, stop it and see that no process is left, reset it and see that no state is.
+    """
     home = Path(tempfile.mkdtemp(prefix="tidemark-"))  # pytest's folders are too deep for a unix socket
     ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-    platform = Platform(Settings(home=home, **ports, **SMALL))  # type: ignore[arg-type]
+    platform = Platform(Settings(home=home, project=project, **ports, **SMALL))  # type: ignore[arg-type]
     try:
-        subprocess.run([sys.executable, "-c", OLDER_LOG], env=platform.environment, cwd=ROOT, check=True)
-        platform.tidemark("up")
+        if platform.settings.is_town:
+            subprocess.run([sys.executable, "-c", OLDER_LOG], env=platform.environment, cwd=ROOT, check=True)
+        platform.tidemark("up", *parts)
         yield platform
         platform.tidemark("down")
         assert platform.processes() == []

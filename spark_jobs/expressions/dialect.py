@@ -7,9 +7,12 @@ DuckDB runs the speed pass and the laws, Spark the batch layer and serving. Expr
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from spark_jobs.expressions.expression import Expression
 from spark_jobs.expressions.kinds import Kind, duckdb_of, spark_of
+
+if TYPE_CHECKING:
+    from spark_jobs.expressions.expression import Expression
 
 
 class Dialect(StrEnum):
@@ -37,11 +40,11 @@ def filled(template: Sql, dialect: Dialect) -> str:
     return re.sub(r"\[(\w+)\]", lambda found: quote(found[1], dialect), text)
 
 
-def rendered(expression: Expression, dialect: Dialect) -> str:
+def rendered(expression: "Expression", dialect: Dialect) -> str:
     return expression.spark if dialect is Dialect.SPARK else expression.duckdb
 
 
-def failing(expression: Expression, dialect: Dialect) -> str | None:
+def failing(expression: "Expression", dialect: Dialect) -> str | None:
     """SQL that is true where the expression's evaluation fails; None where it cannot."""
     return expression.spark_fails if dialect is Dialect.SPARK else expression.duckdb_fails
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from spark_jobs.settings import ROOT
@@ -31,16 +30,6 @@ QUESTIONS = (
 )
 LATE_STORE = 777
 ENDED = ("success", "failed")
-NEW_VIEW = """from spark_jobs.definitions.api import Aggregate, Count
-
-view = Aggregate(
-    of="order_placed",
-    by={"product_id": "product_id"},
-    measures={"orders": Count()},
-    owner="commerce",
-    description="Orders per product; added by a test.",
-)
-"""
 
 
 def answers(platform: Platform) -> list[list[tuple[Any, ...]]]:
@@ -191,37 +180,3 @@ def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> No
         "point",
         "point by Polars",
     }
-
-
-@pytest.fixture
-def stranger(fed: Platform) -> Iterator[Platform]:
-    """Somebody adds a view: one file of at most 20 lines."""
-    file = ROOT / "spark_jobs/views/orders_by_product.py"
-    assert not file.exists()
-    assert len(NEW_VIEW.splitlines()) <= 20
-    file.write_text(NEW_VIEW)
-    try:
-        yield fed
-    finally:
-        file.unlink()
-        fed.tidemark("dbt", "sources")
-        fed.tidemark("restart", "speed")
-
-
-def test_a_stranger_adds_a_view_in_one_file_and_sees_it_everywhere(stranger: Platform, tmp_path: Path) -> None:
-    pid = stranger.status()["parts"]["speed"]["pid"]
-    send(stranger, tmp_path, *(order(occurred_at=moment()) for _ in range(2000)))
-    psutil.Process(pid).kill()  # not a polite restart: a sample of tests/faults
-    stranger.await_ready("speed", other_than=pid)
-    await_true(lambda: stranger.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")
-    question = "SELECT sum(orders) FROM serving.orders_by_product"
-    assert stranger.sql(question)[0][0] == orders(stranger), "speed computes it from the whole log"
-    assert await_run(stranger, trigger_batch_layer(stranger)) == "success"
-    assert stranger.sql("SELECT sum(orders) FROM batch.orders_by_product")[0][0] > 0
-    assert stranger.sql(question)[0][0] == orders(stranger)
-    assert "orders_by_product" in stranger.tidemark("views")
-    assert stranger.run("dbt", "sources", "--check").returncode == 1, "dbt's sources ask to be written anew"
-    stranger.tidemark("dbt", "sources")
-    stranger.tidemark("dbt", "docs")
-    page = stranger.settings.home / "dbt/docs/index.html"
-    assert "orders_by_product" in page.read_text(), "dbt's sources and documentation name it"
