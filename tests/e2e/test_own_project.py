@@ -65,7 +65,8 @@ def held(platform: Platform) -> dict[str, str]:
 def test_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(shop: Platform, tmp_path: Path) -> None:
     project = shop.settings.project
     shop.tidemark("send", "sale_made", "--quiet", "--file", str(project / "demo/sale_made.jsonl"))
-    await_true(lambda: shop.sql("SELECT sum(sales) FROM serving.sales_by_day") == [(SALES,)], 60, "the sales do not count")
+    total = "SELECT sum(sales) FROM serving.sales_by_day"
+    await_true(lambda: shop.sql(total) == [(SALES,)], 60, "the sales do not count")
     assert held(shop) == dict.fromkeys(("sales_by_day", "shopping_trips"), "by recomputing")
 
     add_event_type(project)
