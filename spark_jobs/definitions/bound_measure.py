@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spark_jobs.definitions.measures.base import Measure, StateColumn
-from spark_jobs.expressions.dialect import Sql
+from spark_jobs.expressions.dialect import placed
 from spark_jobs.expressions.expression import Expression
 from spark_jobs.expressions.kinds import Kind
 
@@ -42,10 +42,4 @@ class BoundMeasure:
     def state(self) -> list[StateColumn]:
         clause = f" FILTER (WHERE {self.filter})" if self.condition else ""
         columns = self.measure.state(self.name, self.kind)
-        return [replace(part, make=_placed(part.make, self.input, clause)) for part in columns]
-
-
-def _placed(make: Sql, value: str, clause: str) -> Sql:
-    if isinstance(make, str):
-        return make.format(x=value, f=clause)
-    return {dialect: text.format(x=value, f=clause) for dialect, text in make.items()}
+        return [replace(part, make=placed(part.make, x=self.input, f=clause)) for part in columns]

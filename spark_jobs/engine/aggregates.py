@@ -20,6 +20,7 @@ from spark_jobs.expressions.dialect import (
     listed,
     micros,
     order_of_events,
+    placed,
     quote,
     rendered,
     type_of,
@@ -85,7 +86,7 @@ def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
     if measure.value:
         value = _within(measure, rendered(measure.value, d))
         if measure.measure.joins_key:
-            value = filled(measure.measure.keyed, d).replace("{x}", f"({value})")
+            value = filled(placed(measure.measure.keyed, x=f"({value})"), d)
             only = f"CASE WHEN {condition} THEN {value} END" if condition else value
             columns.append(f"{only} AS {quote(f'{measure.name}__value', d)}")
         else:
@@ -216,7 +217,7 @@ def _counted(view: AggregateView, d: Dialect, relation: str, by: Iterable[str]) 
     measures = view.distinct_keys.values()
     ranked = {column: sql for m in measures for column, sql in m.measure.ranked(m.name).items()}
     if ranked:
-        beside = (f"{filled(sql, d).replace('{by}', keys)} AS {quote(column, d)}" for column, sql in ranked.items())
+        beside = (f"{filled(placed(sql, by=keys), d)} AS {quote(column, d)}" for column, sql in ranked.items())
         relation = f"(SELECT *, {', '.join(beside)} FROM {relation})"
     parts = [f"{filled(part.merge, d)} AS {quote(part.column, d)}" for part in view.state]
     counts = [f"{filled(m.measure.collected(m.name), d)} AS {quote(m.name, d)}" for m in measures]

@@ -34,8 +34,15 @@ def listed(names: Iterable[str], dialect: Dialect) -> str:
     return ", ".join(quote(name, dialect) for name in names)
 
 
+def placed(template: Sql, **parts: str) -> Sql:
+    """A template with its `{part}`s put in."""
+    if isinstance(template, str):
+        return template.format(**parts)
+    return {dialect: text.format(**parts) for dialect, text in template.items()}
+
+
 def filled(template: Sql, dialect: Dialect) -> str:
-    """A measure's template with each `[name]` as a quoted column."""
+    """The text of a template, each `[name]` a quoted column."""
     text = template if isinstance(template, str) else template[dialect]
     return re.sub(r"\[(\w+)\]", lambda found: quote(found[1], dialect), text)
 

@@ -1,7 +1,7 @@
 """The identity of a micro-batch: which Kafka offsets it takes, and whether they continue the log.
 
 (log's end, offset ranges, topic ids) -> the next lsn, or a named stop. Pure; run its tests alone:
-`pytest tests/unit/test_protocol.py`.
+`pytest tests/unit/speed/test_continuity.py`.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,7 @@ from spark_jobs.testing.cases import connect
 from tests.laws import measured
 from tests.laws.sequence_cases import connection, described, differing, resolved, rows_where
 from tests.laws.sequence_views import SUBJECTS, Subject
-from tests.unit.test_quantiles import EDGES, bucket
+from tests.unit.definitions.test_quantile import EDGES, bucket
 
 pytestmark = pytest.mark.spark
 SPARK = Dialect.SPARK

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.settings import settings
-from tests.unit.sound_platform import platform as platform
-from tests.unit.sound_platform import template as template
+from tests.unit.quality.spoilt import platform as platform
+from tests.unit.quality.spoilt import template as template
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 facts --make--> state columns --merge--> fewer rows of the same columns --final--> the answer.
 `merge` is associative and commutative, and a partial merged with nothing is itself: tests/laws/test_measures.py.
-Templates: `[name]` is a quoted column, `{x}` the measured value, `{f}` its FILTER clause or nothing.
+Templates: `[name]` is a quoted column, `{x}` the measured value, `{f}` its FILTER clause or nothing, `{by}` the keys.
 """
 
 from dataclasses import dataclass

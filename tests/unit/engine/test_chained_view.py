@@ -1,0 +1,64 @@
+"""Chained views: what is refused, and what they are made of."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.registry.views import RegistryError
+from tests.unit.registry.test_views import aggregate, load
+
+
+def chained(**changed: str) -> str:
+    """Of the view `base`, of `paid`, by card."""
+    arguments = {"of_view": '"base"', "by": '{"card": "card"}', "measures": '{"cards": Count()}', **changed}
+    stated = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    return f'view = Aggregate({stated}, owner="o", description="d")'
+
+
+WRONG = {
+    "of no event": (aggregate(of="()"), "an Aggregate of nothing", "in `of_view`"),
+    "made of nothing": (chained(of_view='"nothing"'), "no view nothing", "known are base"),
+    "made of itself": (chained(of_view='"payments"'), "payments are made of each other", "made of events"),
+    "in a chained view and of events": (chained(of='"paid"'), "has `of`", "leave it out"),
+    "a version of a chained view": (chained(version="2"), "has a version", "in place"),
+    "a window in a chained view": (
+        chained(window='Trailing(size="2 hours", every="1 hour")'),
+        "has `window`",
+        "put it into base",
+    ),
+    "a column that the other lacks": (chained(by='{"c": "cents"}'), "key c: `cents`: unknown column", "payments"),
+    "an event's field": (
+        chained(by='{"t": "occurred_at"}'),
+        "unknown column occurred_at",
+        "asked_at",
+    ),
+    "an order in a chained view": (chained(measures='{"x": Last("payments")}'), "Last in a chained view", "no order"),
+    "a sketch": (
+        chained(measures='{"x": ApproxDistinct("card")}'),
+        "ApproxDistinct in a chained view",
+        "no order",
+    ),
+    "what can fail in a chained view": (
+        chained(measures='{"x": Sum("payments * payments")}'),
+        "`payments * payments` can fail",
+        "try_multiply",
+    ),
+    "the moment as a column": (chained(of_view='"timed"'), "timed has a column asked_at", "rename it"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason", "hint"), WRONG.values(), ids=WRONG)
+def test_a_wrong_chained_view_is_refused(tmp_path: Path, text: str, reason: str, hint: str) -> None:
+    timed = aggregate(by='{"asked_at": "card"}')
+    with pytest.raises(RegistryError) as refused:
+        load(tmp_path, base=aggregate(), timed=timed, payments=text)
+    assert refused.value.file.endswith("payments.py")
+    assert reason in refused.value.reason
+    assert hint in refused.value.hint
+
+
+def test_a_chained_view_of_a_chained_view_has_the_events_of_the_lowest(tmp_path: Path) -> None:
+    upper = chained(of_view='"middle"', by='{"many": "cards > 1"}', measures='{"n": Count()}')
+    views = load(tmp_path, a_upper=upper, middle=chained(), base=aggregate())
+    assert [view.id for view in views] == ["base"] and [view.id for view in views.chained] == ["middle", "a_upper"]
+    assert views.served["a_upper"].event_types == ("paid",)

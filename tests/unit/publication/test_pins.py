@@ -1,0 +1,85 @@
+"""Pins: which publication, which lsn, which name; and what a half-made one becomes."""
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication import pins
+from spark_jobs.publication.publish import ensure_serving, publish
+from tests.publishing import NAMES, VIEWS, Server, built, computed
+
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.fixture
+def store(platform_home: Path) -> Iterator[Store]:
+    opened = ledger.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def server(store: Store) -> Server:
+    """Publication 1 at cut 2; lsns 1 to 5 are computed, the last of them an hour from now."""
+    made = Server()
+    ensure_serving(made, VIEWS, store)
+    computed({1: -HOUR, 2: -HOUR, 3: -HOUR, 4: -HOUR, 5: HOUR})
+    built(store, "r1", cut=2, version=3)
+    publish(made, VIEWS, store, "r1")
+    return made
+
+
+def test_a_pin_holds_the_publication_the_last_committed_lsn_and_the_time(store: Store, server: Server) -> None:
+    pin = pins.create(server, VIEWS, store, "march")
+    assert (pin.publication_id, pin.head) == (1, 4), "lsn 5 is committed later"
+    text = server.texts["pin_march.orders_by_day"]
+    assert "VERSION AS OF 3" in text and "lsn > 2 AND lsn <= 4" in text
+    assert pins.create(server, VIEWS, store, "pin_march").now == pin.now, "the same name is the same pin"
+
+
+def test_a_time_before_a_publication_pins_the_one_before(store: Store, server: Server) -> None:
+    first, second = store.publication(0), store.publication(1)
+    assert first is not None and first.done_at is not None and second is not None and second.done_at is not None
+    between = first.done_at + (second.done_at - first.done_at) / 2
+    assert pins.create(server, VIEWS, store, "early", at=between).publication_id == 0
+    with pytest.raises(LedgerError, match="nothing was published by"):
+        pins.create(server, VIEWS, store, "never", at=first.done_at - HOUR)
+    with pytest.raises(LedgerError, match="early exists already"):
+        pins.create(server, VIEWS, store, "early", at=first.done_at)
+
+
+def test_a_half_made_pin_is_finished_with_its_first_literals(store: Store, server: Server) -> None:
+    server.fatal = "CREATE VIEW pin_p.`word_count`"
+    with pytest.raises(OSError):
+        pins.create(server, VIEWS, store, "p")
+    half = store.pin("p")
+    assert half is not None and half.state == "intent"
+    server.fatal = None
+    server.views_said()
+    assert pins.create(server, VIEWS, store, "p").now == half.now
+    assert server.views_said() == ["CREATE VIEW pin_p.`word_count`"]
+    finished = store.pin("p")
+    assert finished is not None and finished.state == "done"
+    assert {name.split(".")[1] for name in server.texts if name.startswith("pin_p.")} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a-b", "Upper", "x; DROP SCHEMA serving", "a" * 49, "a\n", "café"])
+def test_a_name_that_is_no_identifier_is_refused(store: Store, server: Server, name: str) -> None:
+    server.said.clear()
+    with pytest.raises(LedgerError, match="cannot name a pin"):
+        pins.checked(name)
+    assert server.said == []
+
+
+def test_pins_past_their_time_are_due(store: Store, server: Server) -> None:
+    pins.create(server, VIEWS, store, "short", keep=-HOUR)
+    pins.create(server, VIEWS, store, "long", keep=HOUR)
+    pins.create(server, VIEWS, store, "ever")
+    assert [pin.name for pin in pins.due(store)] == ["short"]
+    pins.drop(server, store, "short")
+    assert server.said[-1] == "DROP SCHEMA IF EXISTS pin_short CASCADE"
+    assert [pin.name for pin in store.pins()] == ["long", "ever"]

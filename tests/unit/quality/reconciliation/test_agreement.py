@@ -1,0 +1,151 @@
+"""Each row in which batch and speed differ is explained by the records behind it, or named as unexplained."""
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.contracts import row_types
+from spark_jobs.definitions.stored_view import batch_tables
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED, UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.attribution import LATE
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
+from spark_jobs.storage import tables
+from tests.local_platform import START, Platform, change, event, market
+
+VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "trades", "word_count", "late_and_rejected"]
+Row = dict[str, Any]
+
+
+def landed(*batches: list[dict[str, Any]]) -> Platform:
+    platform = Platform(VIEWS)
+    for batch in batches:
+        platform.land(batch)
+    return platform
+
+
+def agreed(platform: Platform, old: dict[str, Source], changed: dict[str, list[str]] | None = None,
+           horizon: dt.datetime | None = None) -> dict[str, Agreement]:  # fmt: skip
+    return {one.view: one for one in agree(platform.views, old, platform.build(horizon), changed or {})}
+
+
+def order(number: int, **fields: Any) -> dict[str, Any]:
+    return event("order_placed", START, event_id=f"{number:08d}-0000-4000-8000-000000000000", **fields)
+
+
+def corrupt(view: str, edit: Callable[[Row], Row], lsn: int) -> None:
+    """Edit the view's speed partials of one lsn."""
+
+    def every(rows: list[Row]) -> list[Row]:
+        return [{**row, view: edit(row[view])} if row["view"] == view and row["lsn"] == lsn else row for row in rows]
+
+    change(tables.SPEED_PARTIALS, every)
+
+
+def test_layers_that_saw_the_same_records_agree_on_every_row(platform_home: Path) -> None:
+    platform = landed(market(0), market(1))
+    old = platform.build()
+    for number in range(2, 6):
+        platform.land(market(number))
+    found = agreed(platform, old)
+    assert set(found) == set(VIEWS)
+    assert all(one.rows > 0 and one.differing == 0 for one in found.values()), found
+
+
+def test_a_duplicate_that_speed_no_longer_knew_explains_exactly_its_keys(platform_home: Path) -> None:
+    platform = landed([order(1, store_id=3), order(2, store_id=4)], market(1), market(2))
+    old = platform.build()
+    platform.land(market(3))
+    platform.land([order(1, store_id=3)])
+    found = agreed(platform, old)
+    assert found["orders_by_day"].causes == {DUPLICATE: 1}
+    assert found["trades"].causes.keys() == {DUPLICATE}
+    assert found["sessions"].differing == 0
+
+
+def test_a_late_duplicate_that_speed_no_longer_knew_moves_from_one_note_to_the_other(platform_home: Path) -> None:
+    late = {"occurred_at": "2026-03-01T09:00:00.000Z", "store_id": 3}
+    platform = landed([order(1, **late), order(2)], market(1), market(2))
+    old = platform.build()
+    platform.land(market(4))
+    platform.land([order(1, **late), order(4, **late), order(4, **late), order(5, **late)])
+    assert agreed(platform, old)["late_and_rejected"].causes == {DUPLICATE: 2}
+
+    def miscount(row: Row) -> Row:
+        return {**row, "records": row["records"] + 1} if row and row["event_type"] == "page_viewed" else row
+
+    corrupt("late_and_rejected_v1", miscount, lsn=4)
+    found = agreed(platform, old)["late_and_rejected"]
+    assert found.causes == {DUPLICATE: 2, UNEXPLAINED: 1}
+    assert found.unexplained[0].startswith("event_type=page_viewed")
+
+
+def test_a_duplicate_inside_the_window_makes_no_difference(platform_home: Path) -> None:
+    platform = landed([order(1)], [order(1), order(1)])
+    assert all(one.differing == 0 for one in agreed(platform, {}).values())
+
+
+def test_a_row_beyond_the_horizon_is_explained_as_late(platform_home: Path) -> None:
+    platform = landed(market(0), market(1))
+    old = platform.build(horizon=START - dt.timedelta(hours=2))
+    platform.land([event("page_viewed", START - dt.timedelta(days=3), user_id=1), *market(4)])
+    found = agreed(platform, old, horizon=START - dt.timedelta(hours=2))
+    assert found["sessions"].causes == {LATE: 1}
+    assert found["trades"].differing == 0
+
+
+def test_a_view_that_was_set_aside_is_explained_where_it_lacks_partials(platform_home: Path) -> None:
+    platform = landed(market(0))
+    old = platform.build()
+    platform.land(market(1))
+
+    def set_aside(rows: list[Row]) -> list[Row]:
+        kept = [row for row in rows if (row["view"], row["lsn"]) != ("word_count_v1", 2)]
+        for row in kept:
+            if row["view"] == row_types.BATCH_ROW and row["lsn"] == 2:
+                row["control"]["views"].remove("word_count_v1")
+        return kept
+
+    change(tables.SPEED_PARTIALS, set_aside)
+    found = agreed(platform, old)
+    assert found["word_count"].causes.keys() == {NOT_COVERED}
+    assert found["orders_by_day"].differing == 0
+
+
+def test_replaced_facts_explain_the_rows_of_their_days(platform_home: Path) -> None:
+    platform = landed(market(0))
+    old = platform.build()
+    old_version = change(batch_tables("orders_by_day")[0], lambda rows: [{**row, "orders": 99} for row in rows])
+    old["orders_by_day"] = Source(old_version, None, 1, None)
+    platform.land(market(1))
+    day = START.date().isoformat()
+    assert agreed(platform, old, {"order_placed": [day]})["orders_by_day"].causes == {CORRECTED: 1}
+    assert agreed(platform, old, {"page_viewed": [day]})["orders_by_day"].causes == {UNEXPLAINED: 1}
+
+
+def test_a_difference_without_a_cause_is_unexplained_and_named(platform_home: Path) -> None:
+    platform = landed(market(0), market(1))
+    corrupt("orders_by_day_v1", lambda row: {**row, "orders": row["orders"] + 1}, lsn=2)
+    found = agreed(platform, {})["orders_by_day"]
+    assert found.causes == {UNEXPLAINED: 1}
+    assert found.unexplained == ("store_id=3, day=2026-03-01: orders 2 (batch) 3 (speed)",)
+    assert accepted(found, "known").causes == {ACCEPTED: 1}
+
+
+def test_a_cause_does_not_cover_more_than_it_explains(platform_home: Path) -> None:
+    platform = landed([order(1, store_id=3)], market(1), market(2), market(4), [order(1, store_id=3)])
+    corrupt("orders_by_day_v1", lambda row: {**row, "orders": row["orders"] + 1}, lsn=2)
+    found = agreed(platform, {})
+    assert found["orders_by_day"].causes == {UNEXPLAINED: 1}
+    assert found["orders_by_hour"].causes == {DUPLICATE: 1}
+
+
+def test_a_verdict_that_speed_should_not_have_passed_is_unexplained(platform_home: Path) -> None:
+    platform = landed(market(0), market(1))
+
+    def lose(rows: list[Row]) -> list[Row]:
+        return [row for row in rows if (row["view"], row["lsn"]) != ("trades_v1", 2)]
+
+    change(tables.SPEED_PARTIALS, lose)
+    assert agreed(platform, {})["trades"].causes.keys() == {UNEXPLAINED}
