@@ -10,8 +10,8 @@ class ExpressionError(ValueError):
 
 
 class Refused(Exception):
-    """A node of the tree is not in the subset; `parse` adds the text and the place."""
+    """A node of the tree is not in the subset; `parse` adds the text and the place, a query which `text` of its own."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
-        self.reason, self.hint = reason, hint
+        self.reason, self.hint, self.text = reason, hint, ""
         super().__init__(reason)

@@ -12,9 +12,11 @@ import duckdb
 from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.grammar import RULES, Scope
 from spark_jobs.expressions.kinds import Kind, duckdb_of
-from spark_jobs.expressions.render import Rendered, quote_name, render
+from spark_jobs.expressions.render import quote_name, render
 from spark_jobs.expressions.source import tree_of
 from spark_jobs.expressions.tree import Node
+
+_FAULT = "this is a fault of Tidemark: report it"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ def _checked(text: str, columns: tuple[tuple[str, Kind], ...]) -> Expression:
         raise Refused("it is always NULL", "give it a kind: CAST(NULL AS BIGINT)")
     spark, duck = render(node, "spark"), render(node, "duckdb")
     used = frozenset(_columns_in(node))
-    _bind(node.kind, {name: scope.columns[name] for name in used}, duck)
+    selected = f"{duck.total()} AS value, {duck.failure() or 'FALSE'} AS fails"
+    source = empty_relation({name: scope.columns[name] for name in used})
+    refuse_unbound(f"SELECT {selected} FROM {source}", {"value": node.kind, "fails": "BOOLEAN"})
     return Expression(text, node.kind, used, spark.total(), duck.total(), spark.failure(), duck.failure())
 
 
@@ -65,15 +69,19 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect()
 
 
-def _bind(kind: Kind, columns: Mapping[str, Kind], rendered: Rendered) -> None:
-    """DuckDB itself must accept the SQL, with exactly this type: the last word on what was rendered."""
+def empty_relation(columns: Mapping[str, Kind]) -> str:
+    """DuckDB's SQL of a relation with these columns."""
     typed = [f"CAST(NULL AS {duckdb_of(k)}) AS {quote_name(name, 'duckdb')}" for name, k in columns.items()]
-    source = f"SELECT {', '.join(typed) or 'NULL AS nothing'}"
-    query = f"DESCRIBE SELECT {rendered.total()} AS value, {rendered.failure() or 'FALSE'} AS fails FROM ({source})"
+    return f"(SELECT {', '.join(typed) or 'NULL AS nothing'})"
+
+
+def refuse_unbound(query: str, kinds: Mapping[str, Kind]) -> None:
+    """DuckDB itself must accept the SQL, with exactly these columns: the last word on what was rendered."""
     try:
         with _connection().cursor() as connection:
-            found = [row[1] for row in connection.execute(query).fetchall()]
+            bound = connection.execute(f"DESCRIBE {query}").fetchall()
     except duckdb.Error as error:
-        raise Refused(f"DuckDB does not bind it: {error}", "this is a fault of Tidemark: report it") from error
-    if found != [duckdb_of(kind), "BOOLEAN"]:
-        raise Refused(f"DuckDB types it {found[0]}, not {kind}", "this is a fault of Tidemark: report it")
+        raise Refused(f"DuckDB does not bind it: {error}", _FAULT) from error
+    types = {str(name): str(kind) for name, kind, *_ in bound}
+    if types != {name: duckdb_of(kind) for name, kind in kinds.items()}:
+        raise Refused(f"DuckDB types it {types}, not {dict(kinds)}", _FAULT)

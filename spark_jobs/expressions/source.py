@@ -19,10 +19,10 @@ _SAFE_ESCAPE = re.compile(r"\\(?![\\'\"nt%_])")
 _LOSSY = {TokenType.CHAR, TokenType.VARCHAR, TokenType.NCHAR, TokenType.NVARCHAR}
 
 
-def tree_of(text: str) -> exp.Expression:
-    """sqlglot's tree of one expression."""
-    if len(text) > LONGEST_TEXT:
-        raise Refused(f"it is longer than {LONGEST_TEXT} characters", "split it up")
+def tree_of(text: str, longest: int = LONGEST_TEXT) -> exp.Expression:
+    """sqlglot's tree of one expression, or of one query."""
+    if len(text) > longest:
+        raise Refused(f"it is longer than {longest} characters", "split it up")
     try:
         tokens = sqlglot.tokenize(text, read="spark")
         _check(text, tokens)

@@ -5,7 +5,7 @@ A rule names the arguments of the class that it reads; a further one that is set
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -18,7 +18,7 @@ BINARY = "this expression"
 Rule = Callable[["Scope", exp.Expression], Node]
 # Marks that sqlglot's Spark parser sets by itself, which change nothing here.
 _MARKS = {"typed", "safe", "ignore_nulls", "big_int", "coalesce", "_type", "nested"}
-_HINTS: dict[type[exp.Expression], str] = {
+HINTS: dict[type[exp.Expression], str] = {
     exp.RegexpLike: "write LIKE, contains, startswith or endswith",
     exp.ILike: "write lower(x) LIKE ..",
     exp.Bracket: "write get(x, 0): it counts from 0 and gives NULL past the end",
@@ -37,20 +37,20 @@ _DOCS = "docs/expressions.md lists what is"
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns that an expression may name, and the rules that it may use."""
+    """The columns that an expression may name, the rules that it may use, and what to do without the others."""
 
     columns: Mapping[str, Kind]
     rules: Mapping[type[exp.Expression], tuple[str, Rule]]
+    hints: Mapping[type[exp.Expression], str] = field(default_factory=lambda: HINTS)
 
     def typed(self, tree: exp.Expression) -> Node:
         """The typed node of one sqlglot node."""
         if type(tree) not in self.rules:
             name = tree.name if isinstance(tree, exp.Anonymous) else type(tree).__name__
-            raise Refused(f"`{tree.sql('spark')}`: {name} is not in the subset", _hint(tree))
+            hint = next((hint for kind, hint in self.hints.items() if isinstance(tree, kind)), _DOCS)
+            raise Refused(f"`{tree.sql('spark')}`: {name} is not in the subset", hint)
         reads, build = self.rules[type(tree)]
-        extra = [k for k, v in tree.args.items() if v and k not in reads.split() and k not in _MARKS]
-        if extra:
-            raise Refused(f"`{tree.sql('spark')}`: the argument {', '.join(extra)} is not in the subset", _DOCS)
+        refuse_unread(tree, reads)
         return build(self, tree)
 
     def each(self, trees: list[exp.Expression]) -> list[Node]:
@@ -66,8 +66,10 @@ class Scope:
         raise Refused(f"unknown column {name}", f"did you mean {known}?" if near else f"there are {known}")
 
 
-def _hint(tree: exp.Expression) -> str:
-    return next((hint for kind, hint in _HINTS.items() if isinstance(tree, kind)), _DOCS)
+def refuse_unread(tree: exp.Expression, reads: str) -> None:
+    """Refuse a node with an argument that its rule does not read."""
+    if extra := [k for k, v in tree.args.items() if v and k not in reads.split() and k not in _MARKS]:
+        raise Refused(f"`{tree.sql('spark')}`: the argument {', '.join(extra)} is not in the subset", _DOCS)
 
 
 def calls(name: str, reads: str = "this") -> tuple[str, Rule]:

@@ -1,0 +1,198 @@
+"""One SELECT: rows -> WHERE -> GROUP BY -> HAVING -> windows -> columns, each expression typed where it stands.
+
+sqlglot's Select + the relations it may read -> typed Select and the Relation that it gives, or Refused
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from textwrap import shorten
+from typing import cast
+
+from sqlglot import exp
+
+from spark_jobs.expressions.error import Refused
+from spark_jobs.expressions.grammar import RULES, Scope
+from spark_jobs.expressions.grammar.scope import HINTS, Rule, refuse_unread
+from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.query import calls
+from spark_jobs.expressions.query.functions import AGGREGATES, FUNCTIONS
+from spark_jobs.expressions.query.typed import KEY, OWN, Call, Relation, Select
+from spark_jobs.expressions.tree import Node
+from spark_jobs.expressions.typing_rules import require
+
+NAME = re.compile(r"[a-z](_?[a-z0-9])*")
+_READS = "expressions from_ where group having windows"
+_CLAUSES = {
+    "joins": "rows meet by windows: see the shapes in docs/sequences.md",
+    "distinct": "GROUP BY the columns",
+    "order": "results have no order; order inside windows",
+    "limit": "results have no order; number rows by row_number() and keep some by WHERE",
+    "offset": "results have no order; number rows by row_number() and keep some by WHERE",
+    "qualify": "compute it in a part of WITH and keep rows by WHERE",
+    "with_": "write all parts in one WITH, before the first SELECT",
+}
+_PLACE = "write OVER (PARTITION BY key ..) or GROUP BY key; in WHERE or inside of each other: make it a column of WITH"
+_HINTS: dict[type[exp.Expression], str] = {
+    exp.Query: "read {rows} or a part of WITH in FROM; rows meet by windows",
+    exp.Exists: "rows meet by windows: count(CASE WHEN .. THEN 1 END) OVER (..) > 0",
+    exp.Star: "name the columns",
+    exp.Distinct: "number repetitions by row_number() in a part of WITH, and count the first ones",
+    exp.Filter: "write count(CASE WHEN .. THEN 1 END)",
+    exp.CountIf: "write count(CASE WHEN .. THEN 1 END)",
+    exp.LogicalOr: "write max(condition)",
+    exp.LogicalAnd: "write min(condition)",
+    exp.ArgMax: "number rows by row_number() in a part of WITH, and keep the first",
+    exp.ArgMin: "number rows by row_number() in a part of WITH, and keep the first",
+    **dict.fromkeys((exp.Window, *FUNCTIONS), _PLACE),
+    exp.AggFunc: calls.list_of_functions(),
+    **dict.fromkeys((exp.CurrentTimestamp, exp.CurrentDate, exp.Rand), "results follow from the rows alone"),
+}
+_HINTS |= {tree: hint for tree, hint in HINTS.items() if tree not in _HINTS}
+
+
+def shortened(text: str) -> str:
+    return shorten(text, 160, placeholder=" ..")
+
+
+@contextmanager
+def blamed(tree: exp.Expression) -> Iterator[None]:
+    """What is refused inside is refused of this text."""
+    try:
+        yield
+    except Refused as refused:
+        refused.text = refused.text or shortened(tree.sql("spark"))
+        raise
+
+
+def select(tree: exp.Expression, known: Mapping[str, Relation], names: Sequence[str]) -> tuple[Select, Relation]:
+    """The typed SELECT, and what it gives; `names` of its columns where a branch before it has named them."""
+    with blamed(tree):
+        _refuse_clauses(tree)
+        source = _source(tree, known)
+    base = Scope(known[source].columns, RULES, _HINTS)
+    where = _condition(base, tree.args.get("where"))
+    group, scope, aggregates = _grouped(base, tree)
+    having = _condition(scope, tree.args.get("having"))
+    unique = known[source].unique if group is None else frozenset(str(node.value) for node in group)
+    scope, windows = _windowed(scope, tree, unique)
+    items = _items(scope, tree, names, is_grouped=group is not None)
+    kept = {name for name, node in items.items() if node.op == "column" and node.value == name}
+    kinds = {name: cast(Kind, node.kind) for name, node in items.items()}
+    relation = Relation(kinds, unique if unique is not None and unique <= kept else None)
+    return Select(source, where, group, aggregates, having, windows, items), relation
+
+
+def _refuse_clauses(tree: exp.Expression) -> None:
+    if not isinstance(tree, exp.Select):
+        raise Refused("no plain SELECT", "one SELECT, or several joined by UNION ALL, without brackets around them")
+    if extra := [name for name, value in tree.args.items() if value and name not in _READS.split()]:
+        raise Refused(f"the clause {extra[0].strip('_').upper()}", _CLAUSES.get(extra[0], "leave it out"))
+
+
+def _source(tree: exp.Expression, known: Mapping[str, Relation]) -> str:
+    """The name of the one relation that FROM reads."""
+    table = tree.args["from_"].this if tree.args.get("from_") else None
+    if not isinstance(table, exp.Table) or table.args.get("db") or table.name not in known:
+        read = f"reads {table.sql('spark')}" if table else "reads nothing"
+        raise Refused(f"it {read}", f"FROM reads {' or '.join(known)}; other parts of WITH come before they are read")
+    if table.args.get("alias"):
+        raise Refused(f"the alias {table.alias}", "there is one relation, and its columns need no prefix")
+    refuse_unread(table, "this")
+    return str(table.name)
+
+
+def _condition(scope: Scope, clause: exp.Expression | None) -> Node | None:
+    if clause is None:
+        return None
+    with blamed(clause.this):
+        return require(scope.typed(clause.this), "BOOLEAN", "a condition")
+
+
+Grouped = tuple[tuple[Node, ...] | None, Scope, dict[str, Call]]
+
+
+def _grouped(base: Scope, tree: exp.Expression) -> Grouped:
+    """The columns of GROUP BY, what can be said of a group, and the aggregates as they come to be said."""
+    clause, aggregates = tree.args.get("group"), dict[str, Call]()
+    if clause is None:
+        return None, base, aggregates
+    with blamed(clause):
+        refuse_unread(clause, "expressions")
+        group = tuple(_group_column(base, one) for one in clause.expressions)
+        if KEY not in {node.value for node in group}:
+            raise Refused("groups of several keys", f"GROUP BY {KEY}, ..: a key's results follow from its rows alone")
+
+    def column(scope: Scope, tree: exp.Expression) -> Node:
+        if tree.name in base.columns and tree.name not in scope.columns:
+            raise Refused(f"column {tree.name} is not grouped", "GROUP BY it, or write max(..) or min(..)")
+        return scope.column(tree)
+
+    def aggregate(_: Scope, tree: exp.Expression) -> Node:
+        return _lifted(aggregates, "_group", calls.call(base, tree))
+
+    rules: dict[type[exp.Expression], tuple[str, Rule]] = dict.fromkeys(AGGREGATES, ("this", aggregate))
+    rules[exp.Column] = ("this", column)
+    columns = {str(node.value): base.columns[str(node.value)] for node in group}
+    return group, replace(base, columns=columns, rules={**base.rules, **rules}), aggregates
+
+
+def _group_column(base: Scope, tree: exp.Expression) -> Node:
+    node = base.typed(tree)
+    if node.op != "column" or node.kind in ("DOUBLE", "ARRAY<STRING>"):
+        raise Refused(f"GROUP BY `{tree.sql('spark')}`", "columns that are no DOUBLE; compute others in a part of WITH")
+    return node
+
+
+def _windowed(scope: Scope, tree: exp.Expression, unique: frozenset[str] | None) -> tuple[Scope, dict[str, Call]]:
+    """What columns may say, and the functions over windows as they come to be said."""
+    windows: dict[str, Call] = {}
+    named = {one.name: one for one in tree.args.get("windows") or []}
+
+    def window(_: Scope, tree: exp.Expression) -> Node:
+        call = calls.call(scope, tree.this)
+        over = calls.window(scope, calls.definition(tree, named), call.function, unique)
+        return _lifted(windows, "_window", replace(call, window=over))
+
+    return replace(scope, rules={**scope.rules, exp.Window: (calls.WINDOW, window)}), windows
+
+
+def _lifted(calls: dict[str, Call], prefix: str, call: Call) -> Node:
+    """The call's value as a column."""
+    name = f"{prefix}_{len(calls)}"
+    calls[name] = call
+    return Node("column", call.kind, (), name)
+
+
+def _items(scope: Scope, tree: exp.Expression, names: Sequence[str], is_grouped: bool) -> dict[str, Node]:
+    columns = [(one, *column) for one in tree.expressions for column in _columns(scope, one, is_grouped)]
+    if names and len(columns) != len(names):
+        raise Refused(f"branches of UNION ALL of {len(names)} and {len(columns)} columns", "name the same in each")
+    items: dict[str, Node] = {}
+    for place, (one, name, node) in enumerate(columns):
+        with blamed(one):
+            name = names[place] if names else name
+            _check_name(name, node)
+            if name in items:
+                raise Refused(f"two columns are named {name}", "name each once; `*` has all columns of its source")
+            items[name] = node
+    return items
+
+
+def _columns(scope: Scope, tree: exp.Expression, is_grouped: bool) -> list[tuple[str, Node]]:
+    with blamed(tree):
+        if isinstance(tree, exp.Star) and not is_grouped and not tree.args.get("except_"):
+            refuse_unread(tree, "")
+            return [(name, Node("column", kind, (), name)) for name, kind in scope.columns.items()]
+        name = tree.alias if isinstance(tree, exp.Alias) else tree.name if isinstance(tree, exp.Column) else ""
+        return [(name, scope.typed(tree.this if isinstance(tree, exp.Alias) else tree))]
+
+
+def _check_name(name: str, node: Node) -> None:
+    if not NAME.fullmatch(name):
+        raise Refused(f"a column named {name!r}", "write AS name: lower case letters, digits and single underscores")
+    if name in OWN and (node.op, node.value) != ("column", name):
+        raise Refused(f"another column takes the name {name}", f"{', '.join(OWN)} are the row's own; choose a new name")
+    if node.kind == "NULL":
+        raise Refused("it is always NULL", "give it a kind: CAST(NULL AS BIGINT)")
