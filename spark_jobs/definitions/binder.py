@@ -5,10 +5,11 @@ Everything here is checked once, when views are loaded; the SQL modules may rely
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from spark_jobs.definitions.bound_measure import BoundMeasure
-from spark_jobs.definitions.bound_view import RANK, AggregateView, BoundRow, SequenceView
+from spark_jobs.definitions.bound_view import FOREVER, RANK, AggregateView, BoundRow, SequenceView
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
 from spark_jobs.definitions.measures.base import Measure, MeasureError
 from spark_jobs.definitions.measures.ordered import Last
@@ -17,10 +18,15 @@ from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
 from spark_jobs.expressions.error import ExpressionError
 from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.query.parse import Query, parse_query
+from spark_jobs.expressions.query.typed import OWN, Relation
+from spark_jobs.expressions.source import NAME
 
-NAME = re.compile(r"[a-z](_?[a-z0-9])*")
 EVERY = "*"
 RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
+
+
+TAKEN = {*OWN, "opened_at", "closes_at"}
 
 
 class ViewError(ValueError):
@@ -107,14 +113,15 @@ def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str)
 
 
 def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
-    """Parse every expression of a Sequence; its `resolve` is checked by sequences.check_resolve.
+    """Parse every expression of a Sequence, and its query.
 
     Raises: ViewError, ExpressionError.
     """
     if not declared.rows:
         raise ViewError("a Sequence needs rows", "give at least one kind of row")
-    for column in (declared.key, *declared.rows, *declared.results):
+    for column in (declared.key, *declared.rows):
         _check_name(column)
+    _check_columns("the result", declared.results)
     rows = tuple(_row(kind, row, shapes, file, declared) for kind, row in declared.rows.items())
     if len({row.key.kind for row in rows}) > 1:
         raise ViewError("rows have keys of different kinds", "CAST the keys to one kind, BIGINT or STRING")
@@ -123,12 +130,33 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) 
         if columns.setdefault(column, expression.kind) != expression.kind:
             raise ViewError(f"column {column} has different kinds in different rows", "CAST it, or use another name")
     served = declared.results if declared.resolve else columns
+    if declared.key in served:
+        raise ViewError(f"two columns are named {declared.key}", "rename one of them")
     hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
     types = [one for row in rows for one in (row.declaration.of, row.declaration.side_input) if one]
     known = {one: shapes[one] for one in types}
     row = {**columns, declared.key: rows[0].key.kind}
     alert = _condition(declared.alert.where, row, f"{file}, alert") if declared.alert else None
-    return SequenceView(name, declared.version, declared, known, rows, hide, alert)
+    view = SequenceView(name, declared.version, declared, known, rows, None, hide, alert)
+    return replace(view, resolve=_query(view, declared.resolve, f"{file}, resolve")) if declared.resolve else view
+
+
+def _query(view: SequenceView, text: str, where: str) -> Query:
+    """The compiled `resolve`. Rows differ by their place in the log, and by kind where one event makes several."""
+    types = [row.declaration.of for row in view.rows]
+    unique = frozenset({"tie"} if len(set(types)) == len(types) else {"tie", "kind"})
+    reaches = {f"{row.kind}_reach": row.reach for row in view.rows if row.reach is not None}
+    query = parse_query(text, Relation(view.row_kinds, unique), {"forever": FOREVER, **reaches}, where)
+    wanted, given = view.result_kinds, query.columns
+    if given.keys() != wanted.keys():
+        lacking, extra = sorted(wanted.keys() - given.keys()), sorted(given.keys() - wanted.keys())
+        raise ViewError(f"resolve lacks {lacking} and gives {extra}", "select key, opened_at, closes_at and `results`")
+    for name in (name for name in wanted if given[name] != wanted[name]):
+        hint = (
+            "unix_micros(..) of an instant" if given[name] == "TIMESTAMP" else "declare its kind, or CAST it in resolve"
+        )
+        raise ViewError(f"result {name} is {given[name]}, not {wanted[name]}", hint)
+    return query
 
 
 def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence) -> BoundRow:
@@ -138,14 +166,11 @@ def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence)
     if clash := sorted(fields.keys() & side_columns.keys()):
         raise ViewError(f"row {kind}: both {row.of} and {row.side_input} have {', '.join(clash)}", "rename one of them")
     fields |= side_columns
-    for column in row.columns:
-        _check_name(column)
-        if column in {"key", "ts", "kind", "tie", "opened_at", "closes_at"}:
-            raise ViewError(f"row {kind} has a column named {column}", "that name is taken by the row itself")
-    if row.reach is None and not row.carried and "{forever}" not in (declared.resolve or ""):
+    _check_columns(f"row {kind}", row.columns)
+    if row.reach is None and not row.carried and declared.resolve is None:
         raise ViewError(
             f"row {kind} has no bound on its reach and no result that could cover it",
-            "give it a reach, or let `resolve` yield a waiting result that closes at {forever}",
+            "give it a reach, or let `resolve` yield a result that does not close before the row is consumed",
         )
     key, ts = parse(row.key, fields, f"{where}, key"), parse(row.ts, fields, f"{where}, ts")
     if key.kind not in ("BIGINT", "STRING"):
@@ -203,6 +228,13 @@ def _fields(types: tuple[str, ...], shapes: EventTypes) -> dict[str, Kind]:
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name in RESERVED:
         raise ViewError(f"{name!r} cannot be a column", "use lower case letters, digits and single underscores")
+
+
+def _check_columns(of: str, names: Iterable[str]) -> None:
+    for name in names:
+        _check_name(name)
+        if name in TAKEN:
+            raise ViewError(f"{of} has a column named {name}", "rows and results have columns of that name themselves")
 
 
 def _refuse_clashes(declared: Aggregate) -> None:

@@ -20,8 +20,11 @@ from spark_jobs.definitions.windows import PANE, BoundWindow
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.expression import Expression
 from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.query.parse import Query
 
 RANK = "rank"
+# The end of an interval that is open, in microseconds.
+FOREVER = 2**63 - 1
 
 _POSITION = [("at", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
 _STATE: dict[StateKind, pa.DataType] = {
@@ -161,6 +164,7 @@ class SequenceView(StoredView):
     declaration: Sequence
     event_columns: EventTypes  # of its event types only
     rows: tuple[BoundRow, ...]
+    resolve: Query | None
     hide: Expression | None
     alert_where: Expression | None
 

@@ -4,11 +4,10 @@ facts --rows--> stored rows --resolve--> results --stretches--> both with stretc
 The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds, intervals are closed at both ends.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_jobs.definitions.bound_view import BoundRow, SequenceView
+from spark_jobs.definitions.bound_view import FOREVER, BoundRow, SequenceView
 from spark_jobs.expressions.dialect import (
     Dialect,
     failing,
@@ -20,8 +19,7 @@ from spark_jobs.expressions.dialect import (
     tie_of_events,
     type_of,
 )
-
-FOREVER = 2**63 - 1
+from spark_jobs.expressions.query.render import RELATION
 
 
 def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
@@ -116,24 +114,17 @@ def _found(row: BoundRow, d: Dialect) -> str | None:
 
 
 def resolve(view: SequenceView, dialect: Dialect, relation: str) -> str:
-    """The results of the rows in `relation`: key, opened_at, closes_at and the view's columns, cast to their kinds."""
-    casts = (
-        f"CAST({quote(name, dialect)} AS {type_of(kind, dialect)}) AS {quote(name, dialect)}"
-        for name, kind in view.result_kinds.items()
-    )
-    return f"SELECT {', '.join(casts)} FROM ({author_query(view, dialect, relation)})"
-
-
-def author_query(view: SequenceView, d: Dialect, relation: str) -> str:
-    if view.declaration.resolve is None:
-        columns = [
-            f"{micros(quote(name, d), d)} AS {quote(name, d)}" if kind == "TIMESTAMP" else quote(name, d)
-            for name, kind in view.columns.items()
-        ]
-        return f"SELECT {', '.join(['key', 'ts AS opened_at', 'ts AS closes_at', *columns])} FROM {relation}"
-    names = {"rows": relation, "forever": str(FOREVER)}
-    names |= {f"{row.kind}_reach": str(row.reach) for row in view.rows if row.reach is not None}
-    return re.sub(r"\{(\w+)\}", lambda found: names[found[1]], view.declaration.resolve)
+    """The results of the rows in `relation`: key, opened_at, closes_at and the view's columns."""
+    if view.resolve is not None:
+        query = rendered(view.resolve, dialect).replace(RELATION, relation)
+        return f"SELECT {listed(view.result_kinds, dialect)} FROM ({query})"
+    columns = [
+        f"{micros(quote(name, dialect), dialect)} AS {quote(name, dialect)}"
+        if kind == "TIMESTAMP"
+        else quote(name, dialect)
+        for name, kind in view.columns.items()
+    ]
+    return f"SELECT {', '.join(['key', 'ts AS opened_at', 'ts AS closes_at', *columns])} FROM {relation}"
 
 
 def stretches(view: SequenceView, dialect: Dialect, rows: str, results: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from spark_jobs.expressions.kinds import Kind, duckdb_of, spark_of
 
 if TYPE_CHECKING:
     from spark_jobs.expressions.expression import Expression
+    from spark_jobs.expressions.query.parse import Query
 
 
 class Dialect(StrEnum):
@@ -47,7 +48,7 @@ def filled(template: Sql, dialect: Dialect) -> str:
     return re.sub(r"\[(\w+)\]", lambda found: quote(found[1], dialect), text)
 
 
-def rendered(expression: "Expression", dialect: Dialect) -> str:
+def rendered(expression: "Expression | Query", dialect: Dialect) -> str:
     return expression.spark if dialect is Dialect.SPARK else expression.duckdb
 
 

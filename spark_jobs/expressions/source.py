@@ -13,6 +13,8 @@ from sqlglot.tokens import Token, TokenType
 
 from spark_jobs.expressions.error import Refused
 
+# What an author may name anything: Tidemark's own names have a leading or a double underscore.
+NAME = re.compile(r"[a-z](_?[a-z0-9])*")
 LONGEST_TEXT = 4000
 _SAFE_ESCAPE = re.compile(r"\\(?![\\'\"nt%_])")
 # sqlglot drops the length of these types; Spark treats them as STRING with rules of their own.

@@ -9,8 +9,7 @@ carried row (`views/bus_speed.py`).
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from spark_jobs.definitions.bound_view import SequenceView
-from spark_jobs.engine import sequences
+from spark_jobs.definitions.bound_view import FOREVER, SequenceView
 from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
@@ -51,7 +50,7 @@ def _found(view: SequenceView, version: int, horizon: timedelta) -> tuple[int, l
     with duckdb_reader.connect({"stored": (view.tables[0], version)}) as con:
         con.execute(
             "CREATE TEMP TABLE long AS SELECT key, sum(size) AS size FROM ("
-            f"SELECT key, count(*) AS size FROM stored WHERE stretch_end < {sequences.FOREVER} "
+            f"SELECT key, count(*) AS size FROM stored WHERE stretch_end < {FOREVER} "
             f"GROUP BY key, stretch_end HAVING stretch_end - min(ts) > {microseconds} AND size >= {MANY}) GROUP BY key"
         )
         counted = con.execute("SELECT count(*) FROM long").fetchone() or (0,)

@@ -1,15 +1,12 @@
-"""What can only be checked of a view that has been bound: its SQL runs in DuckDB, its `resolve` keeps to the rules.
+"""What can only be checked of a view that has been bound: its SQL runs in DuckDB, what it names beside itself is there.
 
 view -> nothing, or ViewError. No rows are read: DuckDB binds each query over empty tables.
 """
 
-import re
 from collections.abc import Mapping
 from functools import cache
 
 import duckdb
-import sqlglot
-from sqlglot import exp
 
 from spark_jobs.definitions.binder import ViewError
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
@@ -22,9 +19,6 @@ from spark_jobs.expressions.dialect import Dialect, type_of
 from spark_jobs.expressions.kinds import Kind
 
 D = Dialect.DUCKDB
-# Not functions of the rows alone, so that batch and speed would differ.
-_UNSTABLE = {"rand", "randn", "random", "uuid", "now", "current_timestamp", "current_date", "any_value"}
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
 
 
 def check_alert(view: SequenceView, shapes: EventTypes) -> None:
@@ -80,56 +74,8 @@ def _fact_columns(view: View, event_type: str) -> str:
 
 
 def _check_sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView) -> None:
-    if view.declaration.resolve is not None:
-        _check_resolve(view, view.declaration.resolve)
-    _check_results(connection, view)
     connection.execute(f"CREATE OR REPLACE VIEW res AS {sequences.resolve(view, D, 'r')}")
     connection.sql(sequences.final(view, D, "res")).fetchall()
-
-
-def _check_resolve(view: SequenceView, resolve: str) -> None:
-    known = {"rows", "forever", *(f"{row.kind}_reach" for row in view.rows if row.reach is not None)}
-    unknown = set(re.findall(r"\{(.*?)\}", resolve)) - known
-    if unknown or "{rows}" not in resolve:
-        raise ViewError(
-            f"resolve knows no {sorted(unknown)}" if unknown else "resolve does not read {rows}",
-            f"the placeholders are {', '.join(sorted(known))}",
-        )
-    text = re.sub(r"\{rows\}", "rows_of_the_view", resolve)
-    text = re.sub(r"\{\w+\}", "0", text)
-    try:
-        statements = sqlglot.parse(text, read="spark")
-    except sqlglot.ParseError as error:
-        raise ViewError(f"resolve does not parse: {error}", "write one SELECT") from error
-    tree = statements[0]
-    if len(statements) != 1 or not isinstance(tree, exp.Query):
-        raise ViewError("resolve is not one SELECT", "write one SELECT, with WITH where it helps")
-    _check_tree(tree)
-
-
-def _check_tree(tree: exp.Query) -> None:
-    own = {cte.alias for cte in tree.find_all(exp.CTE)} | {"rows_of_the_view"}
-    for table in tree.find_all(exp.Table):
-        if table.name not in own or table.db:
-            raise ViewError(f"resolve reads {table.sql('spark')}", "it may read {rows} and its own WITH parts only")
-    for function in tree.find_all(exp.Func):
-        if function.sql_name().lower() in _UNSTABLE or function.name.lower() in _UNSTABLE:
-            raise ViewError(f"resolve uses {function.sql('spark')}", "its results must follow from the rows alone")
-    if tree.args.get("order") or tree.args.get("limit"):
-        raise ViewError("resolve orders or limits its results", "order inside windows only")
-
-
-def _check_results(connection: duckdb.DuckDBPyConnection, view: SequenceView) -> None:
-    found = connection.sql(f"DESCRIBE {sequences.author_query(view, D, 'r')}").fetchall()
-    kinds = {str(name): str(kind) for name, kind, *_ in found}
-    wanted = view.result_kinds
-    if kinds.keys() != wanted.keys():
-        lacking, extra = sorted(wanted.keys() - kinds.keys()), sorted(kinds.keys() - wanted.keys())
-        raise ViewError(f"resolve lacks {lacking} and gives {extra}", "select key, opened_at, closes_at and `results`")
-    for name, kind in wanted.items():
-        integers = kind == "BIGINT" and kinds[name] in _INTEGERS
-        if kinds[name] != type_of(kind, D) and not integers:
-            raise ViewError(f"result {name} is {kinds[name]}, not {kind}", "declare its kind, or CAST it in resolve")
 
 
 def check_chained(view: ChainedView) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contracts
-from spark_jobs.definitions.binder import NAME, ViewError, bind_aggregate, bind_sequence
+from spark_jobs.definitions.binder import ViewError, bind_aggregate, bind_sequence
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.definitions.event_columns import EventColumns, EventTypes
 from spark_jobs.definitions.spec import Aggregate, Declaration, Sequence
@@ -23,6 +23,7 @@ from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.arrow_types import kind_of
 from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.expressions.source import NAME
 from spark_jobs.registry.validation import check_alert, check_bound, check_chained, check_lookups
 from spark_jobs.settings import settings
 
@@ -187,6 +188,9 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
         for one in ast.walk(tree)
         if isinstance(one, ast.Constant) and isinstance(one.value, str)
     ]
+    argument = error.where.partition(", ")[2] if isinstance(error, ExpressionError) else None
+    if said_in := [one.value.lineno for one in ast.walk(tree) if isinstance(one, ast.keyword) and one.arg == argument]:
+        return min(said_in)
     said = error.text if isinstance(error, ExpressionError) else error.reason
     named = [(len(text), -line) for text, line in texts if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)]
     begins = [one.lineno for one in tree.body if isinstance(one, ast.Assign)]

@@ -6,6 +6,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spark_jobs.definitions import spec
+from spark_jobs.definitions.binder import bind_sequence
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.registry.views import project_views
 from tests.laws import sequence_oracles as oracles
@@ -26,18 +28,26 @@ class Subject:
 
     def with_resolve(self, old: str, new: str) -> "Subject":
         """The same with other text in `resolve`; for views that are wrong on purpose."""
-        declared = self.view.declaration
-        assert declared.resolve is not None and old in declared.resolve
-        changed = replace(declared, resolve=declared.resolve.replace(old, new))
-        return replace(self, view=replace(self.view, declaration=changed))
+        return replace(self, view=with_resolve(self.view, old, new))
 
-    def with_reach(self, kind: str, reach: int) -> "Subject":
-        """The same with another reach of one kind, in microseconds, that is not carried."""
-        rows = tuple(
-            replace(row, reach=reach, declaration=replace(row.declaration, carried=False)) if row.kind == kind else row
-            for row in self.view.rows
-        )
-        return replace(self, view=replace(self.view, rows=rows))
+    def with_reach(self, kind: str, reach: str) -> "Subject":
+        """The same with another reach of one kind, that is not carried."""
+        return replace(self, view=with_reach(self.view, kind, reach))
+
+
+def with_resolve(view: SequenceView, old: str, new: str) -> SequenceView:
+    text = view.declaration.resolve or ""
+    assert old in text
+    return _bound(view, replace(view.declaration, resolve=text.replace(old, new)))
+
+
+def with_reach(view: SequenceView, kind: str, reach: str) -> SequenceView:
+    rows = view.declaration.rows
+    return _bound(view, replace(view.declaration, rows={**rows, kind: replace(rows[kind], reach=reach, carried=False)}))
+
+
+def _bound(view: SequenceView, declared: spec.Sequence) -> SequenceView:
+    return bind_sequence(view.name, f"{view.name}.py", declared, view.shapes)
 
 
 def _loaded(name: str) -> SequenceView:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.engine import sequences
+from spark_jobs.definitions.bound_view import FOREVER
 from tests.laws.sequence_cases import connection
 from tests.laws.sequence_views import MINUTE, SUBJECTS
 from tests.laws.test_sequences import (
@@ -18,7 +18,7 @@ BROKEN_RULES = {
     "half-open ends when replaying": ("stretch_end >= t.s0", "stretch_end > t.s0"),
     "half-open ends when merging stretches": ("span_start <= max(span_end)", "span_start < max(span_end)"),
     "ends of single intervals instead of stretches": ("max(span_end) OVER (PARTITION BY key, stretch)", "span_end"),
-    "only what is open goes over the cut": ("stretch_end >= t.s0", f"stretch_end = {sequences.FOREVER}"),
+    "only what is open goes over the cut": ("stretch_end >= t.s0", f"stretch_end = {FOREVER}"),
     "rows replayed by their own times": ("r.stretch_end >= t.s0", "r.ts >= t.s0"),
     "results dropped by their own ends": ("b.stretch_end >= t.s0", "b.closes_at >= t.s0"),
     "from the last new row on": ("min(ts) AS s0", "max(ts) AS s0"),
@@ -50,7 +50,7 @@ def test_the_laws_catch_a_carried_row_that_ends_at_its_own_time() -> None:
 
 def test_the_laws_catch_a_reach_that_is_too_short() -> None:
     """`resolve` looks half an hour ahead, but says that a showing matters for half as long."""
-    subject = SUBJECTS["ad_click_through"].with_reach("shown", 15 * MINUTE)
+    subject = SUBJECTS["ad_click_through"].with_reach("shown", "15 minutes")
     shorter = subject.with_resolve("{shown_reach}", str(30 * MINUTE)).with_resolve(
         f"CASE WHEN kind = 'shown' THEN ts + {30 * MINUTE} ELSE ts END AS closes_at", "ts AS closes_at"
     )
@@ -59,7 +59,7 @@ def test_the_laws_catch_a_reach_that_is_too_short() -> None:
 
 
 def test_the_laws_catch_a_dimension_that_is_not_carried() -> None:
-    subject = SUBJECTS["bus_speed"].with_reach("previous", 0)
+    subject = SUBJECTS["bus_speed"].with_reach("previous", "0 seconds")
     with connection(subject, 1, CASES) as con:
         assert served_differs(con, subject)
 
@@ -67,7 +67,7 @@ def test_the_laws_catch_a_dimension_that_is_not_carried() -> None:
 def test_the_laws_catch_the_end_of_the_session_before() -> None:
     """Each session says when its user was last seen: what is quiet does not divide that."""
     subject = SUBJECTS["sessions"].with_resolve(
-        "min(ts) AS started_at", "lag(max(ts)) OVER (PARTITION BY key ORDER BY min(ts)) AS started_at"
+        "min(ts) AS started_at", "lag(max(ts)) OVER (PARTITION BY key ORDER BY number) AS started_at"
     )
     with connection(subject, 1, CASES) as con:
         assert division_differs(con, subject, quiet_cases(con, subject, "r.ts < c.instant"))

@@ -25,6 +25,7 @@ from spark_jobs.registry.views import event_types_of, project_views
 from spark_jobs.sample.oracle.answers import Oracle
 from spark_jobs.testing import cases, laws
 from spark_jobs.testing.strategies import START, STEPS
+from tests.laws.sequence_views import with_reach, with_resolve
 
 OF_THE_RECORD = ("timestamp", "rejected")
 VALUES: Mapping[str, Mapping[str, list[Any]]] = {
@@ -104,22 +105,22 @@ def by_store(measure: Measure, **more: Any) -> Served:
     return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
 
 
-def changed(name: str, old: str, new: str) -> SequenceView:
+def sequence(name: str) -> SequenceView:
     view = project_views()[name]
     assert isinstance(view, SequenceView)
-    assert old in (view.declaration.resolve or "")
-    resolve = (view.declaration.resolve or "").replace(old, new)
-    return replace(view, declaration=replace(view.declaration, resolve=resolve))
+    return view
 
 
 def short() -> SequenceView:
     """`resolve` looks half an hour ahead; the reach says five minutes."""
-    view = changed("ad_click_through", "{shown_reach}", "1800000000")
-    reach = 5 * 60_000_000
-    resolve = (view.declaration.resolve or "").replace("THEN ts + 1800000000 ELSE ts END AS closes_at",
-                                                       f"THEN ts + {reach} ELSE ts END AS closes_at")  # fmt: skip
-    rows = tuple(replace(row, reach=reach) if row.kind == "shown" else row for row in view.rows)
-    return replace(view, rows=rows, declaration=replace(view.declaration, resolve=resolve))
+    ahead = with_resolve(sequence("ad_click_through"), "{shown_reach}", "1800000000")
+    closes = with_resolve(ahead, "THEN ts + 1800000000 ELSE", "THEN ts + {shown_reach} ELSE")
+    return with_reach(closes, "shown", "5 minutes")
+
+
+def uncovered() -> SequenceView:
+    """An arrival waits for its departure, and no result says so."""
+    return with_resolve(sequence("aircraft_turnarounds"), "coalesce(next_ts, {forever}) AS", "ts AS")
 
 
 def orders_per_store(batches: cases.Batches) -> list[dict[str, Any]]:
@@ -130,8 +131,13 @@ def orders_per_store(batches: cases.Batches) -> list[dict[str, Any]]:
 BROKEN = {
     "parts that do not add up": (by_store(CountsTheMost()), None, "are what speed alone is"),
     "a filter that the oracle lacks": (by_store(Count(), where="store_id > 1"), orders_per_store, "is the oracle's"),
-    "an ordinal per key": (changed("sessions", "count(*) AS pages", "number AS pages"), None, "after a quiet instant"),
+    "an ordinal per key": (
+        with_resolve(sequence("sessions"), "count(*) AS pages", "number AS pages"),
+        None,
+        "after a quiet instant",
+    ),
     "a reach that is too short": (short(), None, "after a quiet instant"),
+    "a row without bound that no result covers": (uncovered(), None, "after a quiet instant"),
 }
 
 
@@ -140,6 +146,8 @@ FEW: Mapping[str, list[Any]] = {
     "ad_id": ["a"],
     "user_id": [1],
     "url": ["/"],
+    "tailnum": ["N1"],
+    "flight_id": ["f"],
     "store_id": [1, 2],
 }
 """What it takes to break these; shrinking goes through everything that may vary."""

@@ -1,11 +1,6 @@
 """Queries of sequence views: `resolve`, written once, the same rows in Spark and in DuckDB.
 
-text + columns of `{rows}` -> sqlglot -> typed query (positive list) -> SQL for Spark, SQL for DuckDB -> bound in DuckDB
+text + columns of {rows} -> sqlglot -> typed query (positive list) -> SQL for Spark, SQL for DuckDB -> bound in DuckDB
 
 Shapes, functions and orders that a query may have, and why, are in `docs/expressions.md`.
 """
-
-from spark_jobs.expressions.query.parse import Query, parse_query
-from spark_jobs.expressions.query.typed import Relation
-
-__all__ = ["Query", "Relation", "parse_query"]

@@ -3,7 +3,6 @@
 sqlglot's Select + the relations it may read -> typed Select and the Relation that it gives, or Refused
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,10 +18,10 @@ from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.query import calls
 from spark_jobs.expressions.query.functions import AGGREGATES, FUNCTIONS
 from spark_jobs.expressions.query.typed import KEY, OWN, Call, Relation, Select
+from spark_jobs.expressions.source import NAME
 from spark_jobs.expressions.tree import Node
 from spark_jobs.expressions.typing_rules import require
 
-NAME = re.compile(r"[a-z](_?[a-z0-9])*")
 _READS = "expressions from_ where group having windows"
 _CLAUSES = {
     "joins": "rows meet by windows: see the shapes in docs/sequences.md",
