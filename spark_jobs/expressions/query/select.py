@@ -17,7 +17,7 @@ from spark_jobs.expressions.grammar.scope import HINTS, Rule, refuse_unread
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.query import calls
 from spark_jobs.expressions.query.functions import AGGREGATES, FUNCTIONS
-from spark_jobs.expressions.query.typed import KEY, OWN, Call, Relation, Select
+from spark_jobs.expressions.query.typed import KEY, OWN, ROWS, Call, Relation, Select
 from spark_jobs.expressions.source import NAME
 from spark_jobs.expressions.tree import Node
 from spark_jobs.expressions.typing_rules import require
@@ -32,7 +32,7 @@ _CLAUSES = {
     "qualify": "compute it in a part of WITH and keep rows by WHERE",
     "with_": "write all parts in one WITH, before the first SELECT",
 }
-_PLACE = "write OVER (PARTITION BY key ..) or GROUP BY key; in WHERE or inside of each other: make it a column of WITH"
+_PLACE = "write OVER (PARTITION BY key ..) or GROUP BY key; for WHERE and for each other make it a column of WITH"
 _HINTS: dict[type[exp.Expression], str] = {
     exp.Query: "read {rows} or a part of WITH in FROM; rows meet by windows",
     exp.Exists: "rows meet by windows: count(CASE WHEN .. THEN 1 END) OVER (..) > 0",
@@ -52,7 +52,8 @@ _HINTS |= {tree: hint for tree, hint in HINTS.items() if tree not in _HINTS}
 
 
 def shortened(text: str) -> str:
-    return shorten(text, 160, placeholder=" ..")
+    """What is left of a text in a message."""
+    return shorten(text.replace(f"`{ROWS}`", ROWS), 160, placeholder=" ..")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
 from spark_jobs.definitions.event_columns import EventColumns
 from spark_jobs.registry.views import RegistryError, Views, load_views, project_views
 from spark_jobs.settings import settings
@@ -28,8 +28,10 @@ def aggregate(**changed: str) -> str:
     return f'view = Aggregate({stated}, owner="o", description="d")'
 
 
-def sequence(row: str = 'reach="1 minute"', resolve: str | None = None, **changed: str) -> str:
-    resolve = resolve or "SELECT key, ts AS opened_at, ts AS closes_at, cents FROM {rows}"
+RESOLVE = "SELECT key, ts AS opened_at, ts AS closes_at, cents FROM {rows}"
+
+
+def sequence(row: str = 'reach="1 minute"', resolve: str | None = RESOLVE, **changed: str) -> str:
     arguments = {"results": '{"cents": "BIGINT"}', **changed}
     stated = ", ".join(f"{name}={value}" for name, value in arguments.items())
     rows = f'{{"pay": Row(of="paid", key="card", columns={{"cents": "cents"}}, {row})}}'
@@ -119,18 +121,26 @@ AGGREGATES = {
     ),
 }
 SEQUENCES = {
-    "unbounded without cover": (sequence("reach=None"), "no bound on its reach", "{forever}"),
-    "reach in words": (sequence('reach="a while"'), "the reach 'a while'", "30 minutes"),
-    "unknown placeholder": (sequence(resolve="SELECT * FROM {rows} WHERE ts > {gap}"), "knows no ['gap']", "pay_reach"),
-    "other tables": (
-        sequence(resolve="SELECT r.* FROM {rows} r JOIN batch.x ON true"),
-        "resolve reads batch.x",
-        "its own WITH parts",
+    "unbounded without cover": (
+        sequence("reach=None", resolve=None, results="{}"),
+        "no bound on its reach",
+        "does not close before",
     ),
-    "two statements": (sequence(resolve="SELECT * FROM {rows}; DROP TABLE x"), "not one SELECT", "WITH"),
+    "reach in words": (sequence('reach="a while"'), "the reach 'a while'", "30 minutes"),
+    "unknown placeholder": (
+        sequence(resolve="SELECT * FROM {rows} WHERE ts > {gap}"),
+        "there is no {gap}",
+        "pay_reach",
+    ),
+    "other tables": (
+        sequence(resolve="SELECT * FROM batch.x"),
+        "resolve: `SELECT * FROM batch.x`: it reads batch.x",
+        "FROM reads {rows}",
+    ),
+    "two statements": (sequence(resolve="SELECT * FROM {rows}; DROP TABLE x"), "no plain SELECT", "one SELECT"),
     "the clock": (
         sequence(resolve="SELECT key, ts AS opened_at, ts AS closes_at, cents FROM {rows} WHERE rand() < 1"),
-        "resolve uses RAND()",
+        "resolve: `RAND() < 1`: `RAND()`: Rand",
         "from the rows alone",
     ),
     "missing interval": (
@@ -139,7 +149,31 @@ SEQUENCES = {
         "select",
     ),
     "another kind": (sequence(results='{"cents": "STRING"}'), "result cents is BIGINT, not STRING", "CAST"),
-    "no such column": (sequence(resolve="SELECT nothing FROM {rows}"), "DuckDB cannot run it", "docs"),
+    "instant as a result": (
+        sequence(
+            resolve="SELECT key, ts AS opened_at, ts AS closes_at, TIMESTAMP '2026-01-31' AS cents FROM {rows}",
+            results='{"cents": "TIMESTAMP"}',
+        ),
+        "result cents is TIMESTAMP, not BIGINT",
+        "unix_micros",
+    ),
+    "no such column": (sequence(resolve="SELECT nothing FROM {rows}"), "resolve: `nothing`: unknown column", "cents"),
+    "result under a name of its own": (
+        sequence(results='{"opened_at": "TIMESTAMP", "cents": "BIGINT"}'),
+        "the result has a column named opened_at",
+        "of that name themselves",
+    ),
+    "result named stretch_end": (
+        sequence(results='{"stretch_end": "BIGINT"}'),
+        "'stretch_end' cannot be",
+        "lower case",
+    ),
+    "result named as the key": (sequence(results='{"card": "STRING"}'), "two columns are named card", "rename"),
+    "a column selected twice": (
+        sequence(resolve="SELECT key, ts AS opened_at, ts AS closes_at, cents, cents FROM {rows}"),
+        "two columns are named cents",
+        "once",
+    ),
 }
 
 
@@ -226,6 +260,19 @@ def test_the_bucket_of_a_window_is_its_pane_and_the_answer_has_other_keys(tmp_pa
         ["card", "window_start", "window_end"],
         ["card"],
     ]
+
+
+def test_a_row_without_bound_may_be_covered_to_any_end(tmp_path: Path) -> None:
+    """Whether it is covered the laws see; the end need not be open."""
+    resolve = RESOLVE.replace("ts AS closes_at", "ts + cents AS closes_at")
+    (view,) = load(tmp_path, payments=sequence("reach=None", resolve=resolve))
+    assert isinstance(view, SequenceView) and view.resolve is not None
+
+
+def test_a_refused_query_is_said_where_it_stands(tmp_path: Path) -> None:
+    text = sequence(resolve=RESOLVE.replace("cents FROM", "strlen(cents) AS cents FROM"))
+    with pytest.raises(RegistryError, match="payments.py:7: resolve: `STRLEN"):
+        load(tmp_path, payments=text.replace("resolve=", "\nresolve=").replace("rows=", "\n\nrows="))
 
 
 def test_every_view_of_the_project_loads_and_is_short() -> None:
