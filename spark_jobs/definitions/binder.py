@@ -227,7 +227,8 @@ def _fields(types: tuple[str, ...], shapes: EventTypes) -> dict[str, Kind]:
 
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name in RESERVED:
-        raise ViewError(f"{name!r} cannot be a column", "use lower case letters, digits and single underscores")
+        hint = "use lower case letters, digits and single underscores, and none of Tidemark's own names"
+        raise ViewError(f"{name!r} cannot be a column", hint)
 
 
 def _check_columns(of: str, names: Iterable[str]) -> None:
