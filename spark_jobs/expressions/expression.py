@@ -14,7 +14,7 @@ from spark_jobs.expressions.grammar import RULES, Scope
 from spark_jobs.expressions.kinds import Kind, duckdb_of
 from spark_jobs.expressions.render import quote_name, render
 from spark_jobs.expressions.source import tree_of
-from spark_jobs.expressions.tree import Node
+from spark_jobs.expressions.tree import Node, column_of
 
 _FAULT = "this is a fault of Tidemark: report it"
 
@@ -60,8 +60,8 @@ def _checked(text: str, columns: tuple[tuple[str, Kind], ...]) -> Expression:
 
 
 def _columns_in(node: Node) -> set[str]:
-    own = {str(node.value)} if node.op == "column" else set()
-    return own.union(*(_columns_in(arg) for arg in node.args))
+    own = column_of(node)
+    return ({own} if own else set()).union(*(_columns_in(arg) for arg in node.args))
 
 
 @cache

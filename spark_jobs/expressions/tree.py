@@ -30,5 +30,10 @@ def literal(kind: NodeKind, value: Value) -> Node:
     return Node("literal", kind, (), value)
 
 
+def column_of(node: Node) -> str | None:
+    """The name of the column that the node is, None where it is something else."""
+    return str(node.value) if node.op == "column" else None
+
+
 def is_literal(node: Node) -> bool:
     return node.op == "literal" and node.value is not None

@@ -117,6 +117,7 @@ REFUSED = {
     "SELECT key, max(max(cents)) AS x FROM {rows} GROUP BY key": ("Max", "for each other"),
     "SELECT key, count(DISTINCT cents) AS x FROM {rows} GROUP BY key": ("Distinct", "row_number()"),
     "SELECT key, count(key, ts) AS x FROM {rows} GROUP BY key": ("expressions", ""),
+    "SELECT key, count(* EXCEPT (ts)) AS x FROM {rows} GROUP BY key": ("Star", "name the columns"),
     "SELECT key, max(cents) FILTER (WHERE ts > 0) AS x FROM {rows} GROUP BY key": ("Filter", "CASE"),
     # Windows.
     item("count(*) OVER ()"): ("a window over several keys", "PARTITION BY key"),
@@ -163,6 +164,14 @@ REFUSED = {
     item("count(*) OVER (PARTITION BY key ORDER BY ts DESC RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)"): (
         "another distance than time",
         "upwards",
+    ),
+    item("count(*) OVER (PARTITION BY key ORDER BY 'ts' RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)"): (
+        "another distance than time",
+        "ts alone",
+    ),
+    item("count(*) OVER (PARTITION BY key ORDER BY ts RANGE BETWEEN {forever} PRECEDING AND CURRENT ROW)"): (
+        "the bound of a frame",
+        "",
     ),
     item("count(*) OVER (PARTITION BY key RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"): ("has no order", ""),
 }
@@ -247,6 +256,11 @@ ANSWERS = {
         [{"key": 1, "cents": 1}, {"key": 2, "cents": 2}, {"key": 2, "cents": 3}],
         [3],
     ),
+    "a neighbour may be further away": (
+        item(f"lag(cents, 2) OVER ({T})"),
+        [{"cents": 1}, {"cents": 2}, {"cents": 3}],
+        [1, None, None],
+    ),
     "windows see groups": (
         "SELECT key, lag(sum(cents)) OVER (PARTITION BY key ORDER BY kind) AS x FROM {rows} GROUP BY key, kind",
         [{"kind": "a", "cents": 1}, {"kind": "a", "cents": 2}, {"kind": "b"}],
@@ -261,6 +275,11 @@ ANSWERS = {
         item("count(*) OVER (PARTITION BY key ORDER BY ts RANGE BETWEEN {gap} PRECEDING AND CURRENT ROW)"),
         [{"ts": 0}, {"ts": 60}, {"ts": 60}, {"ts": 121}],
         [1, 1, 3, 3],
+    ),
+    "no distance is the row's own rank": (
+        item("count(*) OVER (PARTITION BY key ORDER BY ts, kind RANGE BETWEEN 0 PRECEDING AND 0 FOLLOWING)"),
+        [{"ts": 0, "kind": "a"}, {"ts": 0, "kind": "a"}, {"ts": 0, "kind": "b"}],
+        [1, 2, 2],
     ),
     "without a frame rows of one rank count together": (
         item("count(*) OVER (PARTITION BY key ORDER BY ts)"),

@@ -5,6 +5,7 @@ sqlglot's node + scope -> Call, or Refused
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any
 
 from sqlglot import exp
 
@@ -13,8 +14,9 @@ from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.grammar import Scope
 from spark_jobs.expressions.grammar.scope import refuse_unread
 from spark_jobs.expressions.query.functions import FUNCTIONS, Function
+from spark_jobs.expressions.query.refusals import LISTED
 from spark_jobs.expressions.query.typed import KEY, TIME, Call, Order, Window
-from spark_jobs.expressions.tree import Node, literal
+from spark_jobs.expressions.tree import Node, column_of, literal
 from spark_jobs.expressions.typing_rules import call as operation
 from spark_jobs.expressions.typing_rules import require
 
@@ -24,21 +26,20 @@ _MOST_ROWS = 2**31 - 1
 _LONGEST = 2**62
 
 
-def call(scope: Scope, tree: exp.Expression, window: Window | None = None) -> Call:
+def call(scope: Scope, tree: exp.Expression) -> Call:
     """What a function's node stands for; its argument is typed in `scope`."""
     function = FUNCTIONS.get(type(tree))
     if function is None:
-        raise Refused(f"`{tree.sql('spark')}`: no function over a window that is on the list", list_of_functions())
+        raise Refused(f"`{tree.sql('spark')}`: no function over a window that is on the list", LISTED)
     refuse_unread(tree, "this offset")
-    is_star = isinstance(tree.this, exp.Star) and function.name == "count"
+    is_star = function.name == "count" and isinstance(tree.this, exp.Star) and not any(tree.this.args.values())
     arg = None if is_star or function.takes == "nothing" else _argument(function, scope.typed(tree.this))
     distance = tree.args.get("offset")
-    steps = literals.whole(distance, f"the distance of {function.name}", 1, _MOST_ROWS).value if distance else 1
-    return Call(function, arg, int(steps or 1), window)
+    return Call(function, arg, _number(distance, f"the distance of {function.name}", 1, _MOST_ROWS) if distance else 1)
 
 
-def list_of_functions() -> str:
-    return f"there are {', '.join(function.name for function in FUNCTIONS.values())}"
+def _number(tree: exp.Expression, what: str, least: int, most: int) -> int:
+    return int(literals.whole(tree, what, least, most).value or 0)
 
 
 def _argument(function: Function, node: Node) -> Node:
@@ -71,14 +72,13 @@ def window(scope: Scope, tree: exp.Expression, function: Function, unique: froze
     """The window of a definition; `unique`: the columns in which no two rows are alike."""
     partition = tuple(_partition(scope, by) for by in tree.args.get("partition_by") or [])
     order = tuple(_order(scope, by) for by in tree.args["order"].expressions) if tree.args.get("order") else ()
-    names = {node.value for node in (*partition, *(one.by for one in order)) if node.op == "column"}
-    if KEY not in {node.value for node in partition if node.op == "column"}:
+    if KEY not in map(column_of, partition):
         raise Refused("a window over several keys", f"PARTITION BY {KEY}: a key's results follow from its rows alone")
     spec = tree.args.get("spec")
     if spec and not function.is_framed:
         raise Refused(f"{function.name} with a frame", "leave it out: the function sees the whole partition")
-    by_row = function.is_ordered or (spec and spec.args["kind"] != "RANGE")
-    if by_row and (unique is None or not unique <= names):
+    by_row = function.is_ordered or (spec and spec.args["kind"] == "ROWS")
+    if by_row and (unique is None or not unique <= {column_of(node) for node in (*partition, *(o.by for o in order))}):
         lacking = f"ORDER BY .., {', '.join(sorted(unique))}" if unique else "read {rows}, or what is grouped"
         raise Refused(f"{function.name} over rows whose order is not total", lacking)
     return Window(partition, order, _frame(spec, order) if spec else "")
@@ -107,18 +107,18 @@ def _frame(spec: exp.Expression, order: Sequence[Order]) -> str:
     bounds = [_bound(spec.args.get(end), spec.args.get(f"{end}_side"), most) for end in ("start", "end")]
     if bounds[0][0] > bounds[1][0] or bounds[0][0] == inf or bounds[1][0] == -inf or not order:
         raise Refused("a frame that ends before it begins, or has no order", "BETWEEN .. PRECEDING AND CURRENT ROW")
-    is_by_time = [(one.by.value, one.descends) for one in order] == [(TIME, False)]
+    is_by_time = [(column_of(one.by), one.descends) for one in order] == [(TIME, False)]
     if kind == "RANGE" and any(0 < abs(place) < inf for place, _ in bounds) and not is_by_time:
         raise Refused("RANGE over another distance than time", f"ORDER BY {TIME} alone, upwards")
     return f"{kind} BETWEEN {bounds[0][1]} AND {bounds[1][1]}"
 
 
-def _bound(bound: exp.Expression | str | None, side: str | None, most: int) -> tuple[float, str]:
+def _bound(bound: Any, side: str | None, most: int) -> tuple[float, str]:
     """Where a frame begins or ends, relative to the row, and its text."""
     sign = -1 if side == "PRECEDING" else 1
     if bound is None or bound == "CURRENT ROW":
         return 0, "CURRENT ROW"
     if bound == "UNBOUNDED":
         return sign * inf, f"UNBOUNDED {side}"
-    distance = literals.whole(bound if isinstance(bound, exp.Expression) else None, "the bound of a frame", 0, most)
-    return sign * int(distance.value or 0), f"{distance.value} {side}"
+    distance = _number(bound, "the bound of a frame", 0, most)
+    return sign * distance, f"{distance} {side}" if distance else "CURRENT ROW"

@@ -13,8 +13,9 @@ from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.expression import empty_relation, refuse_unbound
 from spark_jobs.expressions.grammar.scope import refuse_unread
 from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.query.refusals import blamed, shortened
 from spark_jobs.expressions.query.render import RELATION, render
-from spark_jobs.expressions.query.select import blamed, select, shortened
+from spark_jobs.expressions.query.select import select
 from spark_jobs.expressions.query.typed import ROWS, Relation, Union
 from spark_jobs.expressions.source import NAME, tree_of
 

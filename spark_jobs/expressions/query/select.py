@@ -3,67 +3,25 @@
 sqlglot's Select + the relations it may read -> typed Select and the Relation that it gives, or Refused
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from textwrap import shorten
 from typing import cast
 
 from sqlglot import exp
 
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.grammar import RULES, Scope
-from spark_jobs.expressions.grammar.scope import HINTS, Rule, refuse_unread
+from spark_jobs.expressions.grammar.scope import Rule, refuse_unread
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.query import calls
-from spark_jobs.expressions.query.functions import AGGREGATES, FUNCTIONS
-from spark_jobs.expressions.query.typed import KEY, OWN, ROWS, Call, Relation, Select
+from spark_jobs.expressions.query.functions import AGGREGATES
+from spark_jobs.expressions.query.refusals import CLAUSES, HINTS, blamed
+from spark_jobs.expressions.query.typed import KEY, OWN, Call, Relation, Select
 from spark_jobs.expressions.source import NAME
-from spark_jobs.expressions.tree import Node
+from spark_jobs.expressions.tree import Node, column_of
 from spark_jobs.expressions.typing_rules import require
 
 _READS = "expressions from_ where group having windows"
-_CLAUSES = {
-    "joins": "rows meet by windows: see the shapes in docs/sequences.md",
-    "distinct": "GROUP BY the columns",
-    "order": "results have no order; order inside windows",
-    "limit": "results have no order; number rows by row_number() and keep some by WHERE",
-    "offset": "results have no order; number rows by row_number() and keep some by WHERE",
-    "qualify": "compute it in a part of WITH and keep rows by WHERE",
-    "with_": "write all parts in one WITH, before the first SELECT",
-}
-_PLACE = "write OVER (PARTITION BY key ..) or GROUP BY key; for WHERE and for each other make it a column of WITH"
-_HINTS: dict[type[exp.Expression], str] = {
-    exp.Query: "read {rows} or a part of WITH in FROM; rows meet by windows",
-    exp.Exists: "rows meet by windows: count(CASE WHEN .. THEN 1 END) OVER (..) > 0",
-    exp.Star: "name the columns",
-    exp.Distinct: "number repetitions by row_number() in a part of WITH, and count the first ones",
-    exp.Filter: "write count(CASE WHEN .. THEN 1 END)",
-    exp.CountIf: "write count(CASE WHEN .. THEN 1 END)",
-    exp.LogicalOr: "write max(condition)",
-    exp.LogicalAnd: "write min(condition)",
-    exp.ArgMax: "number rows by row_number() in a part of WITH, and keep the first",
-    exp.ArgMin: "number rows by row_number() in a part of WITH, and keep the first",
-    **dict.fromkeys((exp.Window, *FUNCTIONS), _PLACE),
-    exp.AggFunc: calls.list_of_functions(),
-    **dict.fromkeys((exp.CurrentTimestamp, exp.CurrentDate, exp.Rand), "results follow from the rows alone"),
-}
-_HINTS |= {tree: hint for tree, hint in HINTS.items() if tree not in _HINTS}
-
-
-def shortened(text: str) -> str:
-    """What is left of a text in a message."""
-    return shorten(text.replace(f"`{ROWS}`", ROWS), 160, placeholder=" ..")
-
-
-@contextmanager
-def blamed(tree: exp.Expression) -> Iterator[None]:
-    """What is refused inside is refused of this text."""
-    try:
-        yield
-    except Refused as refused:
-        refused.text = refused.text or shortened(tree.sql("spark"))
-        raise
 
 
 def select(tree: exp.Expression, known: Mapping[str, Relation], names: Sequence[str]) -> tuple[Select, Relation]:
@@ -71,14 +29,14 @@ def select(tree: exp.Expression, known: Mapping[str, Relation], names: Sequence[
     with blamed(tree):
         _refuse_clauses(tree)
         source = _source(tree, known)
-    base = Scope(known[source].columns, RULES, _HINTS)
+    base = Scope(known[source].columns, RULES, HINTS)
     where = _condition(base, tree.args.get("where"))
     group, scope, aggregates = _grouped(base, tree)
     having = _condition(scope, tree.args.get("having"))
-    unique = known[source].unique if group is None else frozenset(str(node.value) for node in group)
+    unique = known[source].unique if group is None else frozenset(scope.columns)
     scope, windows = _windowed(scope, tree, unique)
     items = _items(scope, tree, names, is_grouped=group is not None)
-    kept = {name for name, node in items.items() if node.op == "column" and node.value == name}
+    kept = {name for name, node in items.items() if column_of(node) == name}
     kinds = {name: cast(Kind, node.kind) for name, node in items.items()}
     relation = Relation(kinds, unique if unique is not None and unique <= kept else None)
     return Select(source, where, group, aggregates, having, windows, items), relation
@@ -88,7 +46,7 @@ def _refuse_clauses(tree: exp.Expression) -> None:
     if not isinstance(tree, exp.Select):
         raise Refused("no plain SELECT", "one SELECT, or several joined by UNION ALL, without brackets around them")
     if extra := [name for name, value in tree.args.items() if value and name not in _READS.split()]:
-        raise Refused(f"the clause {extra[0].strip('_').upper()}", _CLAUSES.get(extra[0], "leave it out"))
+        raise Refused(f"the clause {extra[0].strip('_').upper()}", CLAUSES.get(extra[0], "leave it out"))
 
 
 def _source(tree: exp.Expression, known: Mapping[str, Relation]) -> str:
@@ -121,7 +79,7 @@ def _grouped(base: Scope, tree: exp.Expression) -> Grouped:
     with blamed(clause):
         refuse_unread(clause, "expressions")
         group = tuple(_group_column(base, one) for one in clause.expressions)
-        if KEY not in {node.value for node in group}:
+        if KEY not in map(column_of, group):
             raise Refused("groups of several keys", f"GROUP BY {KEY}, ..: a key's results follow from its rows alone")
 
     def column(scope: Scope, tree: exp.Expression) -> Node:
@@ -134,13 +92,13 @@ def _grouped(base: Scope, tree: exp.Expression) -> Grouped:
 
     rules: dict[type[exp.Expression], tuple[str, Rule]] = dict.fromkeys(AGGREGATES, ("this", aggregate))
     rules[exp.Column] = ("this", column)
-    columns = {str(node.value): base.columns[str(node.value)] for node in group}
+    columns = {name: base.columns[name] for name in map(column_of, group) if name}
     return group, replace(base, columns=columns, rules={**base.rules, **rules}), aggregates
 
 
 def _group_column(base: Scope, tree: exp.Expression) -> Node:
     node = base.typed(tree)
-    if node.op != "column" or node.kind in ("DOUBLE", "ARRAY<STRING>"):
+    if column_of(node) is None or node.kind in ("DOUBLE", "ARRAY<STRING>"):
         raise Refused(f"GROUP BY `{tree.sql('spark')}`", "columns that are no DOUBLE; compute others in a part of WITH")
     return node
 
@@ -192,7 +150,7 @@ def _columns(scope: Scope, tree: exp.Expression, is_grouped: bool) -> list[tuple
 def _check_name(name: str, node: Node) -> None:
     if not NAME.fullmatch(name):
         raise Refused(f"a column named {name!r}", "write AS name: lower case letters, digits and single underscores")
-    if name in OWN and (node.op, node.value) != ("column", name):
+    if name in OWN and column_of(node) != name:
         raise Refused(f"another column takes the name {name}", f"{', '.join(OWN)} are the row's own; choose a new name")
     if node.kind == "NULL":
         raise Refused("it is always NULL", "give it a kind: CAST(NULL AS BIGINT)")
