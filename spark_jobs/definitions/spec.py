@@ -106,7 +106,7 @@ class Row:
     expressions, NULL where there was none yet. For what holds for all rows at once, such as a model's weights. It goes
     by the place in the log, not by time, so that a row that was scored keeps its score.
     reach: how long after `ts` the row may still affect a result, such as "30 minutes"; None (unbounded) only where a
-    result of `resolve` covers the row until it is consumed, with `{forever}` as its end.
+    result of `resolve` covers the row until it is consumed; `{forever}` is the end of what may wait for ever.
     carried: the row is a dimension in force until the next row of its kind (as-of joins).
     """
 
@@ -141,8 +141,8 @@ class Sequence:
     """Order matters: rows per key, and one query from rows to results.
 
     key: served name of the key column. rows: kind -> Row.
-    resolve: one SELECT over `{rows}` (columns key, ts, kind, tie and all `columns`; ts in microseconds) that runs
-    unchanged in Spark and DuckDB and gives key, opened_at, closes_at (microseconds, both ends closed) and `results`.
+    resolve: one query over `{rows}` (columns key, ts, kind, tie and all `columns`; ts in microseconds) of the list in
+    docs/expressions.md, which gives key, opened_at, closes_at (microseconds, both ends closed) and `results`.
     `{<kind>_reach}` stands for that row's reach in microseconds, `{forever}` for an open end. None: each row is its
     own result.
     results: column -> kind; a TIMESTAMP is microseconds in `resolve` and a timestamp when served.
