@@ -93,9 +93,10 @@ def _windows(draw: st.DrawFn) -> str:
     called = draw(_aggregates())
     if way == 2:
         return f"{called} OVER (PARTITION BY {partition}{' ORDER BY ' + ', '.join(order) if order else ''})"
-    kind, over, unit = (
-        ("ROWS", total, 1) if way == 3 else ("RANGE", f"PARTITION BY {partition} ORDER BY ts", _HOUR // 2)
-    )
+    if way == 3:
+        kind, over, unit = "ROWS", total, 1
+    else:
+        kind, over, unit = "RANGE", f"PARTITION BY {partition} ORDER BY ts", draw(st.sampled_from([_HOUR // 2, 2**59]))
     n, m = draw(st.integers(0, 3)), draw(st.integers(3, 6))
     frame = draw(st.sampled_from(_FRAMES)).format(n=n * unit, m=m * unit)
     return f"{called} OVER ({over} {kind} BETWEEN {frame})"
