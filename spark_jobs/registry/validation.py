@@ -56,7 +56,8 @@ def check_bound(view: View) -> None:
         if rejects := partials.rejects(view, D, facts_of):
             connection.sql(rejects).fetchall()
         if isinstance(view, SequenceView):
-            _check_sequence(connection, view)
+            connection.execute(f"CREATE OR REPLACE VIEW res AS {sequences.resolve(view, D, 'r')}")
+            connection.sql(sequences.final(view, D, "res")).fetchall()
     except duckdb.Error as error:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 
@@ -71,11 +72,6 @@ def _fact_columns(view: View, event_type: str) -> str:
     coordinates = 'lsn BIGINT, "partition" INTEGER, "offset" BIGINT'
     kinds: dict[str, Kind] = {**ENVELOPE, **view.event_columns[event_type].fields}
     return ", ".join([coordinates, *(f'"{name}" {type_of(kind, D)}' for name, kind in kinds.items())])
-
-
-def _check_sequence(connection: duckdb.DuckDBPyConnection, view: SequenceView) -> None:
-    connection.execute(f"CREATE OR REPLACE VIEW res AS {sequences.resolve(view, D, 'r')}")
-    connection.sql(sequences.final(view, D, "res")).fetchall()
 
 
 def check_chained(view: ChainedView) -> None:
