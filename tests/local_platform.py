@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
@@ -126,6 +126,7 @@ def _overwrite(table: str, rows: pa.Table) -> int:
 
 def change(table: str, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> int:
     """Rewrite a table with its rows edited, as nobody should; returns the new version."""
+    DeltaTable(tables.path(table)).alter.set_table_properties({"delta.appendOnly": "false"}, raise_if_not_exists=False)
     found = duckdb_reader.dataset(table).to_table()
     return _overwrite(table, pa.Table.from_pylist(edit(found.to_pylist()), schema=found.schema))
 
