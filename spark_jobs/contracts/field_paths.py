@@ -13,13 +13,16 @@ A field without `x-from` stands at the top, by its own name.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from spark_jobs.expressions.epoch import at_micros
 
 KEYWORD = "x-from"
 ABSENT = object()
+
+Path = tuple[str, ...]
+Place = str | Sequence[str]
 
 
 class Misplaced(ValueError):
@@ -30,18 +33,27 @@ class Misplaced(ValueError):
         self.field, self.is_time = field, is_time
 
 
-_PATH = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_PATH = rf"{_NAME}(?:\.{_NAME}){{0,31}}"
 _PLACE = re.compile(rf"{_PATH}(?:\|{_PATH})*(?:=[A-Za-z0-9_.-]+)?")
 
 
 def check(name: str, rules: Mapping[str, Any]) -> None:
     """Raises ValueError where `x-from` is written in no known way."""
-    place = rules.get(KEYWORD, name)
-    for one in place if isinstance(place, list) else [place]:
-        if not isinstance(one, str) or not _PLACE.fullmatch(one):
+    place, form = rules.get(KEYWORD, name), _PLACE if KEYWORD in rules else re.compile(_NAME)
+    for one in place if place and isinstance(place, list) else [place]:
+        if not isinstance(one, str) or not form.fullmatch(one):
             raise ValueError(f'field {name}: {KEYWORD} is "a.b", "a.b|c.d", "a=text" or a list of such, not {one!r}')
     if rules.get("type") == "boolean" and not isinstance(place, str):
         raise ValueError(f"field {name}: a boolean stands at one place")
+
+
+def check_apart(properties: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises ValueError where a field stands inside another one, which is then no object."""
+    fields = {path: name for name, rules in properties.items() for path in paths(rules.get(KEYWORD, name))}
+    for path, name in fields.items():
+        for outer in (path[:size] for size in range(1, len(path)) if path[:size] in fields):
+            raise ValueError(f"field {name} stands inside the field {fields[outer]}")
 
 
 def lifted(event: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -64,19 +76,52 @@ def lifted(event: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]
     return flat
 
 
-def _value(event: Mapping[str, Any], place: str | Sequence[str]) -> Any:
+def paths(place: Place) -> list[Path]:
+    """Every path that a place names."""
+    places = [place] if isinstance(place, str) else place
+    return [tuple(path.split(".")) for one in places for path in one.partition("=")[0].split("|")]
+
+
+def is_text(place: Place) -> bool:
+    """Whether the field is made of the text of what stands there."""
+    return not isinstance(place, str) or "=" in place
+
+
+def of_many(values: Mapping[Path, list[Any]], place: Place) -> list[Any]:
+    """What a field is in each of many records, of which this is what stands at the paths."""
     if not isinstance(place, str):
-        found = [_value(event, one) for one in place]
-        return ABSENT if any(one is ABSENT or one is None for one in found) else "/".join(map(str, found))
-    paths, wanted, text = place.partition("=")
-    values = [_at(event, path.split(".")) for path in paths.split("|")]
+        return [*map(_joined, zip(*(of_many(values, part) for part in place), strict=True))]
+    columns = [values[path] for path in paths(place)]
+    _, wanted, text = place.partition("=")
     if wanted:
-        return values[0] == text
-    there = [value for value in values if value is not ABSENT]
-    return next((value for value in there if value is not None), there[0] if there else ABSENT)
+        return [value == text for value in columns[0]]
+    return columns[0] if len(columns) == 1 else [*map(_first, zip(*columns, strict=True))]
 
 
-def _at(event: Any, path: Sequence[str]) -> Any:
+def _value(event: Mapping[str, Any], place: Place) -> Any:
+    if not isinstance(place, str):
+        return _joined([_value(event, part) for part in place])
+    values = [_at(event, path) for path in paths(place)]
+    _, wanted, text = place.partition("=")
+    return values[0] == text if wanted else _first(values)
+
+
+def _first(values: Iterable[Any]) -> Any:
+    """The first that is there and not null; else null if one is that."""
+    nothing: Any = ABSENT
+    for value in values:
+        if value is None:
+            nothing = None
+        elif value is not ABSENT:
+            return value
+    return nothing
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return ABSENT if None in parts or ABSENT in parts else "/".join(map(str, parts))
+
+
+def _at(event: Any, path: Path) -> Any:
     """What lies within null is null. Raises TypeError where there is no object to look into."""
     for place, name in enumerate(path):
         if event is None:

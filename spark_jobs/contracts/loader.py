@@ -96,6 +96,7 @@ def _contract(file_name: str, schema: dict[str, Any]) -> Contract:
     if other := (schema.keys() - OBJECT_KEYWORDS - {"x-tidemark"}) | (needed - properties.keys()):
         raise ValueError(f"not supported, or required but no property: {', '.join(sorted(other))}")
     fields = tuple(_field(name, field, name in needed) for name, field in properties.items())
+    field_paths.check_apart(properties)
     _check_envelope(event_type, fields, needed)
     contract = Contract(
         event_type=event_type,

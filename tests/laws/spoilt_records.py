@@ -1,20 +1,24 @@
 """Strategies: records of every event type in many styles of writing, whole and spoilt.
 
-contract -> events (name, raw JSON) -> write -> bytes -> spoilt -> bytes
+contract -> events (name, raw JSON or the members of an object) -> write -> bytes -> spoilt -> bytes
 """
 
+import copy
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from spark_jobs.contracts import row_types
-from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.field_paths import KEYWORD, paths
 from spark_jobs.contracts.model import DELETED
+from tests.laws import nested_contract
 
-CONTRACTS = project_contracts()
+CONTRACTS = nested_contract.contracts()
 SENT = [contract for contract in CONTRACTS if not contract.is_outcome]
+NESTED = [contract for contract in SENT if contract.nested]
 ARRIVED = datetime(2025, 3, 1, tzinfo=UTC)
 STYLES = [(",", ":", ""), (", ", ": ", ""), (" , ", " :", " "), (",\n", ":", "\n")]  # comma, colon, end
 
@@ -40,13 +44,19 @@ _TOKENS = r"""0 -0 1 -1 01 +1 1. .5 1.0 1e2 1E+2 1.5 1e400 -1e400 0.1e1 1.000000
 -9223372036854775809 99999999999999999999 123456789012345678901234567890123456789 0.30000000000000004 90.000000000000001
 NaN Infinity -Infinity true false True null nul "" "1" "\u0041" "\ud800" "\ud83d\ude00" "\x41" "a\"b" "\\" "\\\"" "\n"
 {} [] {"a":1} {"a":1,"a":2} [1,[2]] 0e-99999999999999999999 -5 - -.5 007.5 00 -12345678 12345678 123456789
-1234567812345678"""
+1234567812345678 9214646399999 9214646400000"""
 TOKENS = st.sampled_from(_TOKENS.split()) | st.integers().map(str) | st.floats().map(repr) | TEXT.map(json.dumps)
 _SNIPPETS = r"""\x00 \x1f \t \n \x20 \xff \xc3 \xa9 \xed\xa0\x80 \xef\xbb\xbf \\ " , : } { 0 - . e \\" \\\\ /*
 \x7f \xe2\x80\xa8"""
 SNIPPETS = st.sampled_from([text.encode().decode("unicode_escape").encode("latin-1") for text in _SNIPPETS.split()])
 
-Member = tuple[str, str]
+UNKNOWN = st.recursive(
+    TEXT | st.integers() | st.none() | st.booleans() | st.floats(-1e9, 1e9),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)
+
+Member = tuple[str, Any]  # the name as JSON spells it, and raw JSON or the members of an object
 Record = tuple[str, bytes | None, list[dict[str, object]] | None]  # topic, value, headers
 
 
@@ -61,9 +71,9 @@ def table(batch: list[Record]) -> pa.Table:
 
 
 @st.composite
-def batches(draw) -> list[Record]:
+def batches(draw, among=SENT) -> list[Record]:
     """Records of one event type, mostly: good ones, and beside each some that are like it but spoilt."""
-    contract = draw(st.sampled_from(SENT))
+    contract = draw(st.sampled_from(among))
     values: list[bytes | None] = []
     for _ in range(draw(st.integers(1, 3))):
         members, style = draw(events(contract)), draw(st.sampled_from(STYLES))
@@ -76,20 +86,60 @@ def batches(draw) -> list[Record]:
 @st.composite
 def events(draw, contract) -> list[Member]:
     """Members of an event that is valid, or just beyond a limit."""
-    if contract.nested:
-        return [(name, json.dumps(value)) for name, value in draw(st.sampled_from(contract.examples)).items()]
-    members = {"event_type": contract.event_type, "occurred_at": draw(INSTANTS | ODD_INSTANTS)}
+    event = draw(nested_events(contract) if contract.nested else flat_events(contract))
+    if draw(st.integers(0, 3)) == 0:
+        event["unknown"] = draw(UNKNOWN)
+    return draw(members_of(event))
+
+
+@st.composite
+def flat_events(draw, contract) -> dict[str, Any]:
+    event = {"event_type": contract.event_type, "occurred_at": draw(INSTANTS | ODD_INSTANTS)}
     if draw(st.booleans()):
-        members["event_id"] = str(draw(st.uuids()))
+        event["event_id"] = str(draw(st.uuids()))
     for field in contract.fields:
         if field.required or draw(st.booleans()):
-            members[field.name] = draw(values_of(field) if field.required else st.none() | values_of(field))
+            event[field.name] = draw(values_of(field) if field.required else st.none() | values_of(field))
     if contract.compacted and draw(st.booleans()):
-        members[DELETED] = draw(st.booleans())
-    if draw(st.integers(0, 3)) == 0:
-        members["unknown"] = draw(TEXT | st.integers() | st.none() | st.booleans() | st.floats(-1e9, 1e9))
-    names = draw(st.permutations(list(members))) if draw(st.booleans()) else list(members)
-    return [(name, json.dumps(members[name], ensure_ascii=draw(st.booleans()))) for name in names]
+        event[DELETED] = draw(st.booleans())
+    return event
+
+
+@st.composite
+def nested_events(draw, contract) -> dict[str, Any]:
+    """An example with other values in some places, and without some of its objects."""
+    event = copy.deepcopy(draw(st.sampled_from(contract.examples)))
+    for field in contract.fields:
+        for *outer, name in draw(st.sampled_from([[], paths(field.schema.get(KEYWORD, field.name))])):
+            inside = event
+            for one in outer:
+                inside = inside.get(one) if isinstance(inside, dict) else None
+            if isinstance(inside, dict):
+                inside[name] = draw(st.none() | values_of(field))
+    for name in [name for name, value in event.items() if isinstance(value, dict)]:
+        if (way := draw(st.integers(0, 5))) == 0:
+            del event[name]
+        elif way == 1:
+            event[name] = None
+    return event
+
+
+@st.composite
+def members_of(draw, event: dict[str, Any]) -> list[Member]:
+    """The event written down, perhaps in another order."""
+    names = draw(st.permutations(list(event))) if draw(st.booleans()) else list(event)
+    is_ascii = draw(st.booleans())
+    return [
+        (
+            raw(name, is_ascii)[1:-1],
+            draw(members_of(value)) if isinstance(value := event[name], dict) else raw(value, is_ascii),
+        )
+        for name in names
+    ]
+
+
+def raw(value: Any, is_ascii: bool) -> str:
+    return json.dumps(value, ensure_ascii=is_ascii)
 
 
 def values_of(field) -> st.SearchStrategy:
@@ -98,6 +148,8 @@ def values_of(field) -> st.SearchStrategy:
         return INSTANTS
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
+    if field.arrow == pa.bool_():
+        return st.booleans()
     if field.arrow == pa.int64():
         low, high = schema["minimum"], schema["maximum"]
         return st.integers(low - 1, high + 1) | st.sampled_from([low, high])
@@ -109,24 +161,22 @@ def values_of(field) -> st.SearchStrategy:
 
 
 def write(members: list[Member], style: tuple[str, str, str]) -> bytes:
-    comma, colon, end = style
-    text = "{" + comma.join(f'"{name}"{colon}{raw}' for name, raw in members) + "}" + end
-    return text.encode("utf-8", "surrogatepass")
+    return (text_of(members, style) + style[2]).encode("utf-8", "surrogatepass")
+
+
+def text_of(value: str | list[Member], style: tuple[str, str, str]) -> str:
+    if isinstance(value, str):
+        return value
+    comma, colon, _ = style
+    return "{" + comma.join(f'"{name}"{colon}{text_of(inner, style)}' for name, inner in value) + "}"
 
 
 @st.composite
 def spoilt(draw, members: list[Member], style: tuple[str, str, str]) -> bytes | None:
     """The record, spoilt in one of the ways in which records are bad."""
-    way, place = draw(st.integers(0, 5)), draw(st.integers(0, len(members) - 1))
-    before, (name, raw), after = members[:place], members[place], members[place + 1 :]
-    if way == 0:  # another value
-        other = draw(TOKENS | ODD_INSTANTS.map(json.dumps) if name.endswith("_at") else TOKENS)
-        return write([*before, (name, other), *after], style)
-    if way == 1:  # a key twice, perhaps spelt otherwise
-        again = draw(st.sampled_from([name, f"\\u{ord(name[0]):04x}{name[1:]}", name.upper()]))
-        return write([*members, (again, draw(st.just(raw) | TOKENS))], style)
-    if way == 2:  # a member lost, or renamed
-        return write([*before, *draw(st.sampled_from([[], [(name + "s", raw)]])), *after], style)
+    way = draw(st.integers(0, 5))
+    if way <= 2:
+        return write(draw(spoilt_members(members)), style)
     value = write(members, style)
     start = draw(st.integers(0, len(value)))
     if way == 3:  # bytes in between, or instead
@@ -134,6 +184,24 @@ def spoilt(draw, members: list[Member], style: tuple[str, str, str]) -> bytes | 
     if way == 4:  # truncated
         return value[:start]
     return draw(st.sampled_from([None, b"", value * 2, value + b"x", b"[" + value + b"]", b"\xef\xbb\xbf" + value]))
+
+
+@st.composite
+def spoilt_members(draw, members: list[Member]) -> list[Member]:
+    """One member spoilt, of this object or of one inside it."""
+    place = draw(st.integers(0, len(members) - 1))
+    before, (name, value), after = members[:place], members[place], members[place + 1 :]
+    if value and isinstance(value, list) and draw(st.integers(0, 3)):
+        return [*before, (name, draw(spoilt_members(value))), *after]
+    way = draw(st.integers(0, 2))
+    if way == 0:  # another value
+        other = draw(TOKENS | ODD_INSTANTS.map(json.dumps) if name.endswith("at") else TOKENS)
+        return [*before, (name, other), *after]
+    if way == 1:  # a key twice, perhaps spelt otherwise
+        spelt = f"\\u{ord(name[0]):04x}{name[1:]}" if name else name
+        again = draw(st.sampled_from([name, spelt, name.upper()]))
+        return [*members, (again, draw(st.just(value) | TOKENS))]
+    return [*before, *draw(st.sampled_from([[], [(name + "s", value)]])), *after]  # a member lost, or renamed
 
 
 def headers() -> st.SearchStrategy:

@@ -1,6 +1,6 @@
 """Put what was proven in bulk and what was judged row by row into the tables that decode returns.
 
-records -> layouts.prove + rows.judge -> Decoded, with the notes of late and rejected records
+records -> bulk.prove + rows.judge -> Decoded, with the notes of late and rejected records
 """
 
 from collections import defaultdict
@@ -16,8 +16,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.model import DELETED, Contract, Contracts
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode import identity
-from spark_jobs.engine.decode.bulk.blocks import blocks, proven
-from spark_jobs.engine.decode.bulk.layouts import Proven
+from spark_jobs.engine.decode.bulk.prove import ROWS, Proven, proven
 from spark_jobs.engine.decode.reasons import Rejected
 from spark_jobs.engine.decode.rows import Fact, judge
 
@@ -50,13 +49,13 @@ def bare(records: pa.Table, contracts: Contracts) -> Decoded:
     """As `decode`, without notes."""
     facts: dict[str, list[pa.Table]] = defaultdict(list)
     unproven, start = [], 0
-    for block in blocks(records):
-        found, left = proven(block, contracts)
-        for proof in found:
+    for batch in records.cast(row_types.RECORD).to_batches(max_chunksize=ROWS):
+        proofs, left = proven(batch, contracts)
+        for proof in proofs:
             name = proof.contract.event_type
-            facts[name].append(_proven_table(block, proof, contracts.of(name)))
+            facts[name].append(_proven_table(batch, proof, contracts.of(name)))
         unproven.append(left + start)
-        start += block.num_rows
+        start += batch.num_rows
     rows = np.concatenate(unproven) if unproven else np.empty(0, np.int64)
     judged_facts, rejects = judged(records, rows, contracts)
     for name, parts in judged_facts.items():
@@ -96,14 +95,14 @@ def identified(parts: Mapping[str, list[pa.Table]]) -> dict[str, pa.Table]:
     return {name: t.set_column(place, row_types.FACT.field(place), identity.of(name, t)) for name, t in joined.items()}
 
 
-def _proven_table(block: pa.RecordBatch, proof: Proven, newest: Contract) -> pa.Table:
+def _proven_table(batch: pa.RecordBatch, proof: Proven, newest: Contract) -> pa.Table:
     size = len(proof.rows)
     columns = {
         "event_type": pa.repeat(proof.contract.event_type, size),
         "schema_version": pa.repeat(pa.scalar(proof.contract.version, pa.int32()), size),
         DELETED: pa.repeat(False, size),
     }
-    return _facts(block, proof.rows, newest, columns | proof.columns)
+    return _facts(batch, proof.rows, newest, columns | proof.columns)
 
 
 def _facts(

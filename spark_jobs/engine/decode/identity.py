@@ -8,7 +8,6 @@ in the log, so that the fact repeats nothing.
 """
 
 from hashlib import md5
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.contracts.row_types import COORDINATES
-from spark_jobs.engine.decode.bulk.page import Mask, Words
-from spark_jobs.engine.decode.bulk.proofs import all_between
 
 WIDTH = 16
 _UUID_SIZE = 36
-_DASHES = (8, 13, 18, 23)
+_DASHES = [8, 13, 18, 23]
+_DIGITS = [place for place in range(_UUID_SIZE) if place not in _DASHES]
+_VALUES = np.full(256, 16, np.uint8)  # of a hexadecimal digit; 16: it is none
+_VALUES[[*b"0123456789abcdef"]] = np.arange(16)
 
 
 def of(event_type: str, facts: pa.Table) -> pa.Array:
@@ -42,16 +42,12 @@ def _hash(text: str) -> bytes:
     return md5(text.encode(), usedforsecurity=False).digest()
 
 
-def _uuids(texts: pa.StringArray) -> tuple[NDArray[np.uint8], Mask]:
+def _uuids(texts: pa.StringArray) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """(the 16 bytes of texts of a UUID's length, which of them are UUIDs in lower case)."""
     text = _matrix(texts)
-    digits = np.empty((len(text), 2 * WIDTH), np.uint8)
-    for number, (begin, end) in enumerate(pairwise((-1, *_DASHES, _UUID_SIZE))):
-        digits[:, begin + 1 - number : end - number] = text[:, begin + 1 : end]
-    words = digits.view("<u8")
-    sure = np.logical_and.reduce(text[:, _DASHES] == ord("-"), axis=1)
-    sure &= np.logical_and.reduce(all_between(words, (b"0", b"9"), (b"a", b"f")), axis=1)
-    return _unhex(words).view(np.uint8), sure
+    values = _VALUES[text[:, _DIGITS]]
+    sure = (text[:, _DASHES] == ord("-")).all(axis=1) & (values < 16).all(axis=1)
+    return values[:, ::2] * np.uint8(16) + values[:, 1::2], sure
 
 
 def _matrix(texts: pa.StringArray) -> NDArray[np.uint8]:
@@ -61,12 +57,3 @@ def _matrix(texts: pa.StringArray) -> NDArray[np.uint8]:
     _, offsets, data = texts.buffers()
     start = int(np.frombuffer(offsets, np.int32)[texts.offset])
     return np.frombuffer(data, np.uint8, len(texts) * _UUID_SIZE, start).reshape(-1, _UUID_SIZE)
-
-
-def _unhex(words: Words) -> NDArray[np.uint32]:
-    """Four bytes from eight hexadecimal digits: nibbles, then pairs of them, then pairs of pairs."""
-    letters = words >> np.uint64(6) & np.uint64(0x0101010101010101)
-    nibbles = (words & np.uint64(0x0F0F0F0F0F0F0F0F)) + np.uint64(9) * letters
-    pairs = (nibbles << np.uint64(4) | nibbles >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
-    fours = (pairs | pairs >> np.uint64(8)) & np.uint64(0x0000FFFF0000FFFF)
-    return (fours | fours >> np.uint64(16)).astype(np.uint32)

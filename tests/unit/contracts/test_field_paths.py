@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contracts.field_paths import check
+from spark_jobs.contracts.field_paths import check, check_apart
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.sample.reference_decoder.schema_times import Times
@@ -66,7 +66,20 @@ def test_what_a_record_says_of_its_type_is_nothing():
     assert decoded(json.dumps({**GOOD, "event_type": "order_placed"}).encode()).facts.keys() == {"order_row_changed"}
 
 
-@pytest.mark.parametrize("place", ["a..b", "a b", "", ["a", 1], 7, "a|", "=x"])
+@pytest.mark.parametrize("place", ["a..b", "a b", "", ["a", 1], 7, "a|", "=x", [], ".".join("a" * 33)])
 def test_a_place_that_is_written_wrongly_is_refused(place: Any):
     with pytest.raises(ValueError, match="field status: x-from is"):
         check("status", {"x-from": place})
+
+
+def test_a_field_at_the_top_has_a_plain_name():
+    check("a", {})
+    with pytest.raises(ValueError, match=r"field a.b: x-from is"):
+        check("a.b", {})
+
+
+def test_no_field_stands_inside_another():
+    check_apart({"a": {"x-from": "row.id"}, "b": {"x-from": "row.id|old.id"}, "c": {"x-from": "row.id=7"}, "rows": {}})
+    for outer in ({"row": {}}, {"b": {"x-from": ["x", "y|row=1"]}}):
+        with pytest.raises(ValueError, match=r"field a stands inside the field (row|b)"):
+            check_apart({"a": {"x-from": "row.id"}, **outer})

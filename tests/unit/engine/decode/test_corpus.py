@@ -8,7 +8,7 @@ import pytest
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.decode.assemble import by_row, decode
-from spark_jobs.engine.decode.bulk import layouts
+from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.engine.decode.reasons import SHOWN, Reason
 from spark_jobs.engine.record_outcomes import countable
 from tests.corpus.read import FACT, Case, cases
@@ -28,7 +28,7 @@ def records(some: list[Case]) -> pa.Table:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("way", [decode, by_row], ids=["bulk", "row by row"])
 def test_it_ends_where_the_corpus_says(case, way, monkeypatch):
-    monkeypatch.setattr(layouts, "FEWEST", 1)
+    monkeypatch.setattr(prove, "FEWEST", 1)
     sent = records([case])
     decoded = way(sent, project_contracts())
     if case.ends == FACT:
@@ -44,7 +44,7 @@ def test_it_ends_where_the_corpus_says(case, way, monkeypatch):
 
 
 def test_all_of_the_corpus_at_once_ends_as_each_record_alone(monkeypatch):
-    monkeypatch.setattr(layouts, "FEWEST", 1)
+    monkeypatch.setattr(prove, "FEWEST", 1)
     rejects = decode(records(CASES), project_contracts()).rejects
     found = dict(zip(rejects["offset"].to_pylist(), rejects["reason"].to_pylist(), strict=True))
     assert [found.get(n, FACT) for n in range(len(CASES))] == [case.ends for case in CASES]

@@ -6,6 +6,7 @@ import math
 import random
 import re
 import uuid
+from datetime import datetime
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import load_contracts, project_contracts
 from spark_jobs.engine.decode.assemble import by_row, decode
-from spark_jobs.engine.decode.bulk import layouts
+from spark_jobs.engine.decode.bulk import prove
+from spark_jobs.engine.decode.bulk.columns import column
 from tests.contract_files import RECORDED_AT, SCHEMA, records, write
 
 KNOWN = project_contracts()
@@ -23,7 +25,7 @@ BUS = KNOWN.of("bus_position_reported").examples[0]
 
 @pytest.fixture(params=[decode, by_row], ids=["bulk", "row by row"])
 def way(request, monkeypatch):
-    monkeypatch.setattr(layouts, "FEWEST", 1)
+    monkeypatch.setattr(prove, "FEWEST", 1)
     return request.param
 
 
@@ -93,6 +95,24 @@ def test_numbers_arrive_as_they_were_written(way):
     facts = way(records("bus_position_reported", values), KNOWN).facts["bus_position_reported"].sort_by("offset")
     assert facts["lat"].to_pylist() == [float(text) for text in written]
     assert [math.copysign(1, lat) for lat in facts["lat"].to_pylist()[:3]] == [1, -1, 1]
+
+
+def test_every_day_of_the_calendar_is_known_and_no_other():
+    """Proven in bulk, that is: whatever is not proven is judged alone."""
+    months = [f"{year}-{month:02d}" for year in range(1968, 2264) for month in range(14)]
+    texts = [f"{month}-{day:02d}T23:59:59.999Z" for month in months for day in (0, 1, 9, 10, 28, 29, 30, 31, 32)]
+    values = pa.array([instant_or_none(text) for text in texts], row_types.INSTANT)
+    found, proven = column(texts, SCHEMA["properties"]["occurred_at"], required=True, certain=True)
+    assert found.equals(values)
+    assert proven.tolist() == values.is_valid().to_pylist()
+
+
+def instant_or_none(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.year in row_types.YEARS else None
 
 
 def test_a_schema_without_bounds_still_refuses_what_does_not_fit(way, tmp_path):
