@@ -33,6 +33,6 @@ view = Sequence(
     owner="payments",
     description=(
         "Payments that look stolen: the third or a later attempt on a card within 60 seconds in two countries, or 500 "
-        "francs and more within ten minutes of 5 francs or less. Of attempts in one instant each counts for all."
+        "francs and more within ten minutes of 5 francs or less. Attempts in one instant all count for each other."
     ),
 )
