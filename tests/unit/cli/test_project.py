@@ -31,8 +31,6 @@ for name in COMMANDS:
 for package in [one.name for one in pkgutil.iter_modules(spark_jobs.__path__)]:
     if package not in ("sample", "views", "models"):
         for file in Path(spark_jobs.__path__[0], package).rglob("[!_]*.py"):
-            if file.stem in ("alerts", "app", "send"):  # they send with the town's producer
-                continue
             importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 print(*(name for name in sys.modules if name.startswith(("spark_jobs.sample", "spark_jobs.views."))))
 """

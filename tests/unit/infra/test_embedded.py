@@ -169,3 +169,20 @@ def test_airflow_finds_the_interface_with_the_pipeline_without_its_environment(h
     bare = [sys.executable, "-S", "-c", code]  # no installed package, neither theirs nor ours
     said = subprocess.run(bare, cwd=tmp_path, env=airflow.environment(here), capture_output=True, text=True, check=True)
     assert said.stdout == "4\n"
+
+
+def test_the_supervisor_is_given_the_folders_wherever_its_parts_work(
+    here: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given: dict[str, str] = {}
+
+    def refuse(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
+        given.update(env)
+        return subprocess.CompletedProcess(command, 1, "", "")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    with pytest.raises(supervisor.SupervisorError, match="does not start"):
+        supervisor.start(Settings(home=here.home, project=Path("shop")), [])
+    assert given["TIDEMARK_HOME"] == str(here.home)
+    assert (given["TIDEMARK_PROJECT"], given["TIDEMARK_VIEWS_FOLDER"]) == (f"{tmp_path}/shop", f"{tmp_path}/shop/views")

@@ -1,6 +1,7 @@
 """Each law of `verify` holds on a sound platform, and is broken by name when one thing of it is wrong."""
 
 import dataclasses
+import shutil
 
 import pytest
 
@@ -179,3 +180,10 @@ def test_rows_older_than_the_horizon_are_no_part_of_a_build(platform: Platform) 
 def _stored(platform: Platform, sources: dict[str, Source]) -> int:
     merged = LocalAnswers(platform.views, sources, platform.lsn)
     return len(merged.con.execute(f"FROM {merged.built(platform.views['sessions'])[0]}").fetchall())
+
+
+def test_an_event_type_that_came_after_the_last_build_has_no_facts_and_breaks_nothing(platform: Platform) -> None:
+    shutil.rmtree(tables.path(tables.facts("ad_shown")))
+    assert not [one for one in findings(platform) if one.state in (State.BREACH, State.UNABLE)]
+    shutil.rmtree(tables.path(tables.facts("page_viewed")))
+    assert "facts are what the log gives" in broken(platform)
