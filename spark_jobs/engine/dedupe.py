@@ -16,7 +16,7 @@ WIDTH = 16
 Words = NDArray[np.uint64]
 
 _ORDER = [(name, "ascending") for name, _ in COORDINATES]
-_WORDS = np.dtype([("first", "<u8"), ("second", "<u8")])
+WORDS = np.dtype([("first", "<u8"), ("second", "<u8")])
 
 
 def packed(facts: pa.Table) -> bytes:
@@ -26,7 +26,7 @@ def packed(facts: pa.Table) -> bytes:
 
 def first_of_each(facts: pa.Table) -> tuple[pa.Table, pa.Table]:
     """(winners, duplicates): one row an identity, the earliest in the log; both keep the order of their rows."""
-    if not (suspects := _repeated(np.frombuffer(packed(facts), _WORDS)["first"])).size:
+    if not (suspects := _repeated(np.frombuffer(packed(facts), WORDS)["first"])).size:
         return facts, facts.slice(0, 0)
     few = facts.select([*dict(COORDINATES), "identity"]).take(suspects)
     ordered = few.append_column("row", pa.array(suspects)).sort_by(_ORDER)
@@ -63,8 +63,8 @@ def _words(identity: pa.FixedSizeBinaryArray) -> NDArray[np.void]:
         raise ValueError("a fact without identity")
     data = identity.buffers()[1]
     if data is None:
-        return np.empty(0, _WORDS)
-    return np.frombuffer(data, _WORDS, len(identity), identity.offset * WIDTH)
+        return np.empty(0, WORDS)
+    return np.frombuffer(data, WORDS, len(identity), identity.offset * WIDTH)
 
 
 def _repeated(words: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_jobs.engine.dedupe import _WORDS, Words
+from spark_jobs.engine.dedupe import WORDS, Words
 
 FILTER = 8  # buckets of a run's filter for each id, at least
 RUNS = 8  # the window forgets in steps of about a RUNS-th of its size
@@ -111,5 +111,5 @@ def _shift(present: NDArray[np.bool_]) -> np.uint64:
 
 
 def _split(ids: bytes) -> tuple[Words, Words]:
-    both = np.frombuffer(ids, _WORDS)
+    both = np.frombuffer(ids, WORDS)
     return both["first"], both["second"]

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from spark_jobs.contracts.model import DELETED, INSTANT_PATTERN, Contract, Contr
 from spark_jobs.contracts.row_types import INSTANT, INSTANTS, YEARS
 from spark_jobs.engine.decode.reasons import Reason, Rejected, shown
 from spark_jobs.engine.decode.strict_json import Written, no_constant, parse
+from spark_jobs.expressions.epoch import since_epoch
 
 VERSION_HEADER = "schema_version"  # Kafka header, decimal digits; without it a record is read by the newest version
 
@@ -29,7 +30,6 @@ NEWEST = -1  # in place of a stated version
 
 Record = Mapping[str, Any]  # topic, key, value, headers, timestamp (microseconds since 1970)
 Headers = Sequence[Mapping[str, Any]] | None
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REASONS = {
     "type": Reason.WRONG_TYPE,
     "enum": Reason.NOT_IN_ENUM,
@@ -81,7 +81,7 @@ def instant(text: str, name: str) -> int:
         at = datetime(year, month, day, hour, minute, second, milliseconds * 1000, UTC)
     except ValueError as error:
         raise Rejected(Reason.IMPOSSIBLE_TIME, f"{shown(text)}: {error}", name) from None
-    return (at - _EPOCH) // timedelta(microseconds=1)
+    return since_epoch(at)
 
 
 def _contract(event: dict[str, Any], topic: str, headers: Headers, contracts: Contracts) -> Contract:
