@@ -1,24 +1,33 @@
 """Fields that stand inside other objects of a record: what is found, what is rejected and for which field."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from spark_jobs.contracts.field_paths import check, check_apart
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.engine.decode.assemble import decode
+from spark_jobs.engine.decode.assemble import by_row, decode
+from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.sample.reference_decoder.schema_times import Times
 from tests.contract_files import records
 
+FIRST_BEYOND = 9_214_646_400_000  # 2262 in milliseconds since 1970
 ROWS = project_contracts().of("order_row_changed")
 GOOD = ROWS.examples[0]
+
+
+@pytest.fixture(autouse=True)
+def bulk_for_few_records(monkeypatch):
+    monkeypatch.setattr(prove, "FEWEST", 1)
 
 
 def decoded(value: Any, key: bytes = b"UA"):
     table = records("order_row_changed", [value])
     table = table.set_column(table.column_names.index("key"), table.schema.field("key"), [[key]])
     found = decode(table, project_contracts())
+    assert by_row(table, project_contracts()).facts == found.facts
     theirs = Times().read({**table.to_pylist()[0], "topic": "order_row_changed"})
     assert (theirs is None) == (found.rejects.num_rows == 1)  # the oracle's own reading agrees
     return found
@@ -31,6 +40,20 @@ def test_a_change_becomes_one_flat_fact():
     assert (fact["status"], fact["status_before"]) == (after["status"], GOOD["before"]["status"])
     assert int(fact["occurred_at"].timestamp() * 1000) == source["ts_ms"]
     assert (fact["deleted"], fact["source_lsn"]) == (False, source["lsn"])
+
+
+@pytest.mark.parametrize("at", [0, FIRST_BEYOND - 1])
+def test_an_integer_in_the_place_of_an_instant_is_milliseconds(at: int):
+    (fact,) = decoded({**GOOD, "source": {**GOOD["source"], "ts_ms": at}}).facts["order_row_changed"].to_pylist()
+    assert fact["occurred_at"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+
+
+def test_instants_may_be_milliseconds_here_and_text_there():
+    texts = ["2025-03-01T12:00:00.000Z", 1_740_830_400_000, "2025-03-01T12:00:00.000", 1_740_830_400_001]
+    sent = records("order_row_changed", [{**GOOD, "source": {**GOOD["source"], "ts_ms": text}} for text in texts])
+    found = decode(sent, project_contracts())
+    assert sorted(found.facts["order_row_changed"]["offset"].to_pylist()) == [0, 1, 3]
+    assert found.rejects["reason"].to_pylist() == ["bad_timestamp"]
 
 
 def test_a_deletion_has_the_key_of_what_was_there():
@@ -51,6 +74,7 @@ def test_a_null_value_takes_its_key_from_the_key_object():
         ({"before": 7, "after": None}, "wrong_type", "event_id"),
         ({"before": "a row"}, "wrong_type", "event_id"),
         ({"source": {**GOOD["source"], "ts_ms": 10**18}}, "time_out_of_range", "occurred_at"),
+        ({"source": {**GOOD["source"], "ts_ms": FIRST_BEYOND}}, "time_out_of_range", "occurred_at"),
         ({"source": {**GOOD["source"], "ts_ms": -1}}, "time_out_of_range", "occurred_at"),
         ({"source": {**GOOD["source"], "ts_ms": 1.5}}, "wrong_type", "occurred_at"),
         ({"source": {**GOOD["source"], "lsn": None}}, "null_field", "source_lsn"),

@@ -128,7 +128,6 @@ def _kept(array: pa.Array, rules: Mapping[str, Any]) -> Mask:
             good &= _mask(pc.match_substring_regex(array, rules["pattern"]))
     elif not pa.types.is_boolean(array.type):
         numbers = array.fill_null(0).to_numpy()
-        good &= (numbers != 0) | ~np.signbit(numbers)  # the integer -0 is 0, the number -0.0 is not
         good &= (numbers >= rules.get("minimum", -np.inf)) & (numbers <= rules.get("maximum", np.inf))
     return good | array.is_null().to_numpy(zero_copy_only=False) if array.null_count else good
 
