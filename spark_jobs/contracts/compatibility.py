@@ -1,4 +1,4 @@
-"""May a schema follow another? The newest one reads every record that the older ones allowed, and loses no field.
+"""Check that a schema may follow another: the newest reads every record that older ones allowed, and loses no field.
 
 two contracts of one event type -> what the later one breaks, in words.
 A record that states no version is read by the newest schema, and facts of all versions are one table.
@@ -17,7 +17,7 @@ Rules = Mapping[str, Any]
 
 
 def broken(versions: "tuple[Contract, ...]") -> Iterator[tuple[int, str]]:
-    """(the version, what is wrong with it), for every version and all that came before it."""
+    """(version, what is wrong with it), for every version against all that came before it."""
     newest = versions[-1]
     for number, one in enumerate(versions, 1):
         if one.version != number:
@@ -40,7 +40,7 @@ def _breaks(old: Rules, new: Rules) -> Iterator[str]:
 
 
 def _narrower(old: Rules, new: Rules) -> Iterator[str]:
-    """What of the new rules of a field could refuse a value that the old ones took."""
+    """The new rules of a field that could refuse a value that the old rules took."""
     kinds, later = _kinds(old), _kinds(new)
     if old.get(KEYWORD) != new.get(KEYWORD):
         yield "stands at another place"

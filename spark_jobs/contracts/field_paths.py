@@ -1,10 +1,10 @@
-"""Where the fields of a nested record stand: the keyword `x-from` of a schema, as for Debezium's envelope.
+"""Find the fields of a nested record: the keyword `x-from` of a schema names their paths, as for Debezium's envelope.
 
-parsed JSON + the places of the fields -> lifted -> a flat event, which the schema's rules are then held against.
+parsed JSON + the field paths -> lifted -> a flat event, to which the schema's rules apply.
 
 | `x-from` | the field is |
 |---|---|
-| `"source.lsn"` | what stands there; of an instant, an integer is milliseconds since 1970 |
+| `"source.lsn"` | what stands there; for an instant, an integer is milliseconds since 1970 |
 | `"after.id\\|before.id"` | the first of them that is there and not null |
 | `"op=d"` | whether it is this text |
 | `["source.lsn", "op"]` | their texts, with `/` between them; nothing where one is lacking |
@@ -26,7 +26,7 @@ Place = str | Sequence[str]
 
 
 class Misplaced(ValueError):
-    """A field has no value at its place that could be judged: `field`, and whether it is a time beyond the calendar."""
+    """A field's path leads to no value that could be judged: `field`, and whether it is a time beyond the calendar."""
 
     def __init__(self, field: str, reason: str, *, is_time: bool = False):
         super().__init__(reason)
@@ -39,7 +39,7 @@ _PLACE = re.compile(rf"{_PATH}(?:\|{_PATH})*(?:=[A-Za-z0-9_.-]+)?")
 
 
 def check(name: str, rules: Mapping[str, Any]) -> None:
-    """Raises ValueError where `x-from` is written in no known way."""
+    """Raise ValueError if `x-from` has no known form."""
     place, form = rules.get(KEYWORD, name), _PLACE if KEYWORD in rules else re.compile(_NAME)
     for one in place if place and isinstance(place, list) else [place]:
         if not isinstance(one, str) or not form.fullmatch(one):
@@ -59,7 +59,7 @@ def check_apart(properties: Mapping[str, Mapping[str, Any]]) -> None:
 def lifted(event: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The flat event; a field that is not there is left out. Raises Misplaced.
 
-    `event_type` is what the schema says, for such a record does not tell.
+    `event_type` comes from the schema, as such a record does not say it.
     """
     flat = {}
     for name, rules in properties.items():
@@ -122,7 +122,7 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _at(event: Any, path: Path) -> Any:
-    """What lies within null is null. Raises TypeError where there is no object to look into."""
+    """The value at a path; what lies within null is null. Raises TypeError where there is no object to look into."""
     for place, name in enumerate(path):
         if event is None:
             return None

@@ -1,4 +1,4 @@
-"""The event types and what their records must look like.
+"""Load the schema files: the event types, and what their records must look like.
 
 <event_type>.v<N>.json of the project's folder and of the platform's -> load() -> Contracts -> decode, views, suites.
 

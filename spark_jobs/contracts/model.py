@@ -48,16 +48,16 @@ class Contract:
 
     @cached_property
     def nested(self) -> bool:
-        """Whether fields stand inside other objects of the record, as `places` says."""
+        """Whether fields stand inside other objects of the record (`field_paths`)."""
         return any(field_paths.KEYWORD in rules for rules in self.schema["properties"].values())
 
     def flat(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The event that the schema's rules are about. Raises places.Misplaced."""
+        """The flat event to which the schema's rules apply. Raises field_paths.Misplaced."""
         return field_paths.lifted(event, self.schema["properties"]) if self.nested else dict(event)
 
     @cached_property
     def fact_schema(self) -> pa.Schema:
-        """Arrow schema of the facts: `tables.FACT`, then the fields."""
+        """Arrow schema of the facts: `row_types.FACT`, then the fields."""
         return pa.schema([*row_types.FACT, *[pa.field(f.name, f.arrow) for f in self.fields]])
 
     @property

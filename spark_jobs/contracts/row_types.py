@@ -14,7 +14,7 @@ INSTANTS = range((datetime(YEARS.stop, 1, 1) - datetime(YEARS.start, 1, 1)) // t
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 Partition = tuple[str, int]
-"""Of Kafka: (topic, partition)."""
+"""A partition of Kafka: (topic, partition)."""
 
 COORDINATES: list[tuple[str, pa.DataType]] = [
     ("lsn", pa.int64()),

@@ -1,7 +1,7 @@
-"""Which schema versions are in force at which lsn, as the log itself says: what a record means is decided by its log.
+"""Which schema versions are in force at which lsn. The log itself says it, so the log decides what its records mean.
 
 master.log (rows of kind `schema`) -> SchemaHistory -> the Contracts of an lsn.
-A version is in force from its entry on. What was there when the log began stands at lsn 0, before every record.
+A version is in force from its entry on. The versions that existed when the log began stand at lsn 0.
 """
 
 import json
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SchemaHistory:
-    """`entries`: in the order of lsns. Where there is none every version is in force."""
+    """`entries`: in the order of lsns. Without any, every version is in force."""
 
     entries: tuple[Entry, ...] = ()
 
@@ -57,14 +57,14 @@ class SchemaHistory:
         return [one for one in self.entries if above < one.lsn <= upto]
 
     def with_new(self, lsn: int) -> "SchemaHistory":
-        """And every other version that there is, from `lsn` on."""
+        """This history, and every other version that there is, in force from `lsn` on."""
         known = {(one.event_type, one.version) for one in self.entries}
         found = [Entry(lsn, *one) for one in sorted(_loaded().keys() - known)]
         return SchemaHistory((*self.entries, *found))
 
 
 EVERY_SCHEMA = SchemaHistory()
-"""As before a log begins."""
+"""The history before a log begins."""
 
 
 def rows(entries: Sequence[Entry]) -> pa.Table:
@@ -79,9 +79,9 @@ def rows(entries: Sequence[Entry]) -> pa.Table:
 
 
 def from_rows(logged: Sequence[dict[str, Any]]) -> SchemaHistory:
-    """The history that the log's rows of kind `schema` tell (lsn, key, value).
+    """The history in the log's rows of kind `schema` (lsn, key, value).
 
-    Raises ContractError where a schema file no longer says what it said when it came in force.
+    Raises ContractError if a schema file has changed since it came in force.
     """
     entries = [_entry(row) for row in logged]
     for entry, row in zip(entries, logged, strict=True):

@@ -24,7 +24,7 @@ class BoundMeasure:
 
     @property
     def answer_kind(self) -> Kind:
-        """The kind of what is served."""
+        """The kind of the served value."""
         found = self.measure.answers or self.kind
         assert found is not None  # measures that answer with their value have one
         return found

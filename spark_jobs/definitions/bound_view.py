@@ -94,12 +94,12 @@ class AggregateView(StoredView):
 
     @cached_property
     def distinct_keys(self) -> dict[str, BoundMeasure]:
-        """Values of exact distinct counts: keys of the partial, not of the answer."""
+        """The values of exact distinct counts: keys of the partial, not of the answer."""
         return {f"{m.name}__value": m for m in self.measures if m.measure.joins_key}
 
     @cached_property
     def state(self) -> list[StateColumn]:
-        """All stored columns beside the keys, shared ones once."""
+        """The state columns: all stored columns beside the keys, shared ones once."""
         return list({part.column: part for measure in self.stored for part in measure.state}.values())
 
     @property
@@ -117,7 +117,7 @@ class AggregateView(StoredView):
 
     @cached_property
     def used_columns(self) -> frozenset[str]:
-        """The columns of facts that any expression uses, with what rejects and the order of events need."""
+        """The columns of facts that expressions use, and those that rejects and the order of events need."""
         used = frozenset[str]().union(*(expression.columns for expression in self.expressions))
         return (used | {"event_type", "occurred_at"}) - self.each.keys()
 
@@ -127,7 +127,7 @@ class AggregateView(StoredView):
 
     @cached_property
     def key_schema(self) -> pa.Schema:
-        """Keys of the partial, those of exact distinct counts last."""
+        """The keys of the partial, those of exact distinct counts last."""
         keys = [(name, arrow_of(key.kind)) for name, key in self.keys.items()]
         extra = [(name, arrow_of(m.value.kind)) for name, m in self.distinct_keys.items() if m.value]
         return pa.schema([*keys, *extra])

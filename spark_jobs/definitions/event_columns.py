@@ -1,6 +1,6 @@
-"""What views know of the event types: names and kinds of the columns that expressions may use.
+"""The columns of each event type that expressions may use: their names and kinds.
 
-contracts -> registry.shapes_of -> Shapes (event type -> EventShape). Tests make shapes of their own.
+contracts -> registry.views.event_types_of -> EventTypes (event type -> EventColumns). Tests make their own.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ ENVELOPE: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class EventColumns:
-    """What views need to know of an event type: its fields' kinds, the required ones, whether it is a changelog.
+    """The columns of an event type: its fields' kinds, the required ones, and whether it is a changelog.
 
-    is_outcome: what the platform says of records, and nobody sends; no part of `of="*"`.
-    has_envelope: false for the rows of a view, over which another view is made.
+    is_outcome: record outcomes, which nobody sends; no part of `of="*"`.
+    has_envelope: false for the rows of a view, to which another view is chained.
     """
 
     fields: Mapping[str, Kind]
@@ -34,7 +34,7 @@ class EventColumns:
     is_outcome: bool = False
 
     def never_null(self, expression: Expression) -> bool:
-        """Surely a value in every fact: a required field as it is, or the time of the event."""
+        """Whether every fact has a value: a required field as it is, or the time of the event."""
         name = expression.text.strip()
         return name == "occurred_at" or (name in self.required and not self.compacted)
 

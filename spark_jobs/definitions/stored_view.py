@@ -1,4 +1,4 @@
-"""What both layers, publication and serving ask of a view, whatever its kind.
+"""A stored view, whatever its kind, as both layers, publication and serving see it.
 
 AggregateView | SequenceView (bound_view) --as a StoredView--> tables, columns and keys, without asking which it is.
 """
@@ -21,7 +21,7 @@ def batch_tables(view_id: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Identity:
-    """name and version of a view, and the names made of them."""
+    """A view's name and version, and the names made of them."""
 
     name: str
     version: int
@@ -64,7 +64,7 @@ class StoredView(Identity, ABC):
 
     @property
     def side_inputs(self) -> tuple[str, ...]:
-        """The event types of which each row sees the newest fact that landed before it."""
+        """The event types whose newest fact that landed before a row stands beside the row."""
         return ()
 
     @property
@@ -75,7 +75,7 @@ class StoredView(Identity, ABC):
     @property
     @abstractmethod
     def stored_keys(self) -> tuple[str, ...]:
-        """The stored columns that tell apart what an answer is made of."""
+        """The stored columns that tell apart the rows of which an answer is made."""
 
     @property
     def sketches(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class StoredView(Identity, ABC):
     @property
     @abstractmethod
     def tables(self) -> tuple[str, ...]:
-        """The tables that a build of the view writes; of a sequence its rows, then its results."""
+        """The tables that a build of the view writes; for a sequence its rows, then its results."""
 
     @property
     def bucket(self) -> str | None:
@@ -105,7 +105,7 @@ class StoredView(Identity, ABC):
     @property
     @abstractmethod
     def served_keys(self) -> Mapping[str, Kind]:
-        """What tells the answer's rows apart."""
+        """The columns that tell the answer's rows apart."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Windows of an Aggregate: panes are stored, the answer is widened from them.
+"""Windows of an Aggregate: panes are stored, and the answer's windows are made from them.
 
 partials per key and pane --rows--> (Hopping) once per window that holds the pane, (Trailing) those before `now`.
 A pane is the stretch of `every` in which an event lies: `window_start(every, occurred_at)`, a key of the partial. As

@@ -40,7 +40,7 @@ def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -
 
 
 def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) -> str:
-    """A field that this event type lacks is NULL."""
+    """The columns in use; a field that this event type lacks is NULL."""
     there = {*ENVELOPE, *view.event_columns[event_type].fields}
     kinds = view.field_kinds
     return ", ".join(
@@ -50,7 +50,7 @@ def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) 
 
 
 def counted(view: AggregateView, dialect: Dialect, facts: str) -> str:
-    """SELECT of the facts (with `each`: of their elements) that the view's condition lets in."""
+    """SELECT of the facts (with `each`: of their elements) that fulfil the view's condition."""
     where = f" WHERE {rendered(view.where, dialect)}" if view.where else ""
     return f"SELECT * FROM ({_elements(view, dialect, facts)}){where}"
 
@@ -95,7 +95,7 @@ def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
 
 
 def _within(measure: BoundMeasure, value: str) -> str:
-    """NULL beyond the measure's limit, so that no engine meets a value that it would overflow at."""
+    """The value, NULL beyond the measure's limit, so that no engine overflows."""
     limit = measure.measure.limit
     if limit is None or measure.kind != "BIGINT":
         return value
@@ -119,7 +119,7 @@ def failed_at(view: AggregateView, dialect: Dialect) -> str | None:
 
 
 def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
-    """A value counts as failed only where the measure's own filter lets it in."""
+    """A value counts as failed only if it passes the measure's own filter."""
     tests = []
     if measure.value:
         tests.append(failing(measure.value, d))
@@ -162,7 +162,7 @@ def final(
 ) -> str:
     """The answer over merged partials.
 
-    lookups: column -> relation of the looked-up view's answer. now: of a trailing window; None for the engine's clock.
+    lookups: column -> relation of the looked-up view's answer. now: of a trailing window, or None: the engine's clock.
     """
     d = dialect
     if view.window:
@@ -181,7 +181,7 @@ def final(
 
 
 def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
-    """Keys (or `by`) and measures over merged partials; of changelogs the rows that are not deleted."""
+    """Keys (or `by`) and measures over merged partials; a changelog's deleted rows are left out."""
     d, keys = dialect, list(view.keys if by is None else by)
     alive = " WHERE NOT coalesce(event__deleted, false)" if view.tombstone else ""
     answers = ", ".join(f"{_answer(measure, d)} AS {quote(measure.name, d)}" for measure in view.measures)
@@ -189,7 +189,7 @@ def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[
 
 
 def _derived(view: AggregateView, d: Dialect, answer: str) -> str:
-    """The answer with its derived columns; of it the rows that are wanted."""
+    """The answer with its derived columns, without the rows that `having` leaves out."""
     if view.derived:
         made = ", ".join(f"{rendered(one, d)} AS {quote(name, d)}" for name, one in view.derived.items())
         answer = f"SELECT *, {made} FROM ({answer})"
@@ -210,7 +210,7 @@ def _answer(measure: BoundMeasure, d: Dialect) -> str:
 
 
 def _counted(view: AggregateView, d: Dialect, relation: str, by: Iterable[str]) -> str:
-    """Values that are keys of the partial leave it, and are counted or ranked."""
+    """The answer's keys and measures: values that are keys of the partial are counted or ranked."""
     if not view.distinct_keys:
         return relation
     keys = listed(by, d)

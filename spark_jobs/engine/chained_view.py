@@ -1,4 +1,4 @@
-"""A chained view: an Aggregate of another view's answer, made when the question is asked and stored by nobody.
+"""A chained view: an Aggregate of another view's answer, computed when the question is asked, and never stored.
 
 declaration with `of_view` + the view that it names --bind--> ChainedView --answered--> SQL over the other's answer
 """
@@ -61,7 +61,7 @@ Served = View | ChainedView
 
 
 def aggregate_of(view: Served) -> AggregateView | None:
-    """The aggregate that the answer is shaped by; None of a sequence."""
+    """The aggregate that gives the answer its shape; None for a sequence."""
     shaped = view.aggregate if isinstance(view, ChainedView) else view
     return shaped if isinstance(shaped, AggregateView) else None
 
@@ -91,7 +91,7 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
 
 
 def check_base(view: ChainedView, version: View) -> None:
-    """The view works over any version of its base that may be served. Raises ViewError."""
+    """Check that the view works over any version of its base that may be served. Raises ViewError."""
     used = frozenset[str]().union(*(expression.columns for expression in view.aggregate.expressions)) - {ASKED_AT}
     kinds, other = view.base.answer_kinds, version.answer_kinds
     if lacking := sorted(name for name in used if other.get(name) != kinds[name]):
@@ -125,7 +125,7 @@ def answered(view: ChainedView, dialect: Dialect, answer: str, now: datetime | N
 def contributing_rows(
     view: ChainedView, base: Served, dialect: Dialect, answer: str, now: datetime | None = None
 ) -> str:
-    """The rows of `base`, whose answer it is, that count, each with the keys that it counts for (named k__<key>)."""
+    """The rows of the answer `base` that count, each with the keys that it counts for (named k__<key>)."""
     d = dialect
     keys = [f"{rendered(key, d)} AS {quote(f'k__{name}', d)}" for name, key in view.aggregate.keys.items()]
     columns = listed(base.answer_kinds, d)

@@ -1,9 +1,9 @@
-"""Which facts are the first of their identity, and which repeat one.
+"""Tell which facts are the first of their identity, and which repeat one.
 
-facts -> first_of_each -> (winners, duplicates); facts, verdicts -> divided; Window: identities of the recent past.
+facts -> first_of_each -> (winners, duplicates); facts, verdicts -> divided.
 
-The order that decides is (lsn, topic, partition, offset): the lowest wins, in both layers. An identity is the 16 bytes
-of `facts.identity`, handled as two 64-bit words; several of them travel as one `bytes`, 16 each (`packed`).
+The order that decides is (lsn, topic, partition, offset): the lowest wins, in both layers. An identity is 16 bytes (the
+column `identity` of facts), handled as two 64-bit words; several of them travel as one `bytes`, 16 each (`packed`).
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def packed(facts: pa.Table) -> bytes:
 
 
 def first_of_each(facts: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """(winners, duplicates): one row an identity, the earliest in the log; both keep the order of their rows."""
+    """(winners, duplicates): the winner is the earliest fact of its identity; both keep the order of their rows."""
     if not (suspects := _repeated(np.frombuffer(packed(facts), WORDS)["first"])).size:
         return facts, facts.slice(0, 0)
     few = facts.select([*dict(COORDINATES), "identity"]).take(suspects)

@@ -1,4 +1,4 @@
-"""Which new rows of a sequence view wait for the next build: those before the horizon, and those of hot keys.
+"""Defer new rows of a sequence view to the next build: those before the horizon, and those of hot keys.
 
 horizon, digests of keys -> a predicate on the speed layer's rows. Why rows wait is in docs/sequences.md, "Limits".
 """
@@ -13,12 +13,12 @@ LATE, HOT_KEY = "late", "hot_key"
 
 
 def digest(d: Dialect) -> str:
-    """SQL: what serving SQL calls a key. Its text is untrusted; this is 32 hexadecimal digits."""
+    """SQL of the name of a key in serving SQL: 32 hexadecimal digits, as the key's own text is untrusted."""
     return f"md5(CAST(key AS {type_of('STRING', d)}))"
 
 
 def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> dict[str, str]:
-    """Why a row may wait -> SQL: whether it does; nothing where none can. Raises ValueError for what is no digest."""
+    """Reason -> SQL: whether a row is deferred for it; empty if none can be. Raises ValueError for a bad digest."""
     found = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
     if hot_keys:
         named = ", ".join(f"'{bytes.fromhex(one).hex()}'" for one in hot_keys)
@@ -27,6 +27,6 @@ def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> d
 
 
 def counted_now(rows: str, d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> str:
-    """SELECT of those of the SELECT `rows` that count at once."""
+    """SELECT of the rows of the SELECT `rows` that count at once."""
     tests = deferred(d, horizon, hot_keys).values()
     return f"SELECT * FROM ({rows}) WHERE {' AND '.join(f'NOT ({test})' for test in tests)}" if tests else rows

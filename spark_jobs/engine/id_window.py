@@ -1,4 +1,4 @@
-"""The identities of the recent past, by which the speed layer knows a repeated event.
+"""The identities of the recent past, by which the speed layer recognises a repeated event.
 
 identities of micro-batches -> IdWindow.add; identities of a new one -> IdWindow.known -> a mask.
 """

@@ -39,9 +39,9 @@ class Pass:
 
 
 def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
-    """Partials of `facts` (event type -> rows with the contract's fact_schema; rows may be of several lsns).
+    """Compute the views' partials of `facts` (event type -> rows with the contract's fact_schema, of any lsns).
 
-    A side input is under `sequences.side_input_key` of its type: all its facts with a lower lsn, and others at will.
+    A side input is under `sequences.side_input_key` of its type: all facts with a lower lsn; more do no harm.
     """
     found, refused = Pass(), [REJECTS.empty_table()]
     present = frozenset(name for name, rows in facts.items() if rows.num_rows)
@@ -96,14 +96,14 @@ def of_facts(view: View, d: Dialect, facts_of: Mapping[str, str], positions: Seq
 
 
 def counted(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str:
-    """SELECT of the facts that count in the view, not yet grouped; of a sequence as its rows."""
+    """SELECT of the facts that count in the view, not yet grouped; for a sequence as its rows."""
     if isinstance(view, SequenceView):
         return sequences.rows(view, d, facts_of)
     return aggregates.counted(view, d, aggregates.source(view, d, facts_of))
 
 
 def rejects(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str | None:
-    """SELECT of lsn, topic, partition, offset, event_type, field of the facts that the view rejects; None: none can."""
+    """SELECT of lsn, topic, partition, offset, event_type, field of the view's rejects; None if there can be none."""
     if isinstance(view, SequenceView):
         return sequences.rejects(view, d, facts_of)
     return aggregates.rejects(view, d, aggregates.source(view, d, facts_of))
@@ -125,7 +125,7 @@ def _one(
 
 
 def _run(connection: duckdb.DuckDBPyConnection, query: str, many: bool) -> pa.Table:
-    """A streamed result is planned twice, a fetched one is copied once more: the latter is better for few rows."""
+    """Run the query. A streamed result is planned twice, a fetched one is copied once more: better for few rows."""
     if many:
         return connection.sql(query).to_arrow_table()
     with warnings.catch_warnings():

@@ -1,8 +1,8 @@
-"""What the platform notes of a record: rejected, a duplicate, or late. At most one of them, the first that fits.
+"""The outcome of a record that is no plain fact: rejected, a duplicate, or late; at most one, the first that fits.
 
-facts, rejects -> of_decoded -> notes; facts + notes, the duplicates' places -> settled -> what counts
+facts, rejects -> of_decoded -> outcomes; facts + outcomes, the duplicates' places -> settled -> what counts
 
-A note is a fact of the event type `record_noted`, at its record's place in the log, and happened when Kafka took the
+An outcome is a fact of the event type `record_noted`, at its record's place in the log; it happened when Kafka took the
 record. It has no identity: nothing can repeat it, so it takes no part in de-duplication and is counted nowhere as a
 fact. Pure: Arrow in, Arrow out.
 """
@@ -20,9 +20,9 @@ RECORD_OUTCOME = "record_noted"
 OUTCOME_ROW = pa.schema(
     [*row_types.FACT, ("noted_type", pa.string()), ("verdict", pa.string()), ("reason", pa.string())]
 )
-"""Contract.fact_schema of NOTED."""
+"""Contract.fact_schema of RECORD_OUTCOME."""
 OF = ("lsn", "topic", "partition", "offset", "timestamp")
-"""What a note has of its record."""
+"""The columns that an outcome takes from its record."""
 
 LATE, DUPLICATE, REJECTED = "late", "duplicate", "rejected"
 REPEATED = "repeated"
@@ -34,19 +34,19 @@ Facts = Mapping[str, pa.Table]
 
 
 def of_decoded(facts: Facts, rejects: pa.Table) -> pa.Table:
-    """Notes of rejected records (tables.REJECT) and of late facts, schema NOTE."""
+    """Outcomes of rejected records (row_types.REJECT) and of late facts, schema OUTCOME_ROW."""
     late = (_late(event_type, rows) for event_type, rows in facts.items())
-    rejected = [_notes(rejects, rejects["event_type"], REJECTED, rejects["reason"])] if rejects.num_rows else []
+    rejected = [_outcomes(rejects, rejects["event_type"], REJECTED, rejects["reason"])] if rejects.num_rows else []
     return pa.concat_tables([OUTCOME_ROW.empty_table(), *rejected, *(found for found in late if found is not None)])
 
 
 def of_duplicates(lost: pa.Table) -> pa.Table:
-    """Notes of duplicates: columns OF and event_type."""
-    return _notes(lost, lost["event_type"], DUPLICATE, pa.repeat(REPEATED, lost.num_rows))
+    """Outcomes of duplicates (columns OF and event_type)."""
+    return _outcomes(lost, lost["event_type"], DUPLICATE, pa.repeat(REPEATED, lost.num_rows))
 
 
 def settled(facts: Facts, duplicates: pa.Table) -> dict[str, pa.Table]:
-    """What counts of decoded facts and notes: without the duplicates (their coordinates), which have notes instead."""
+    """The facts and outcomes that count: outcomes stand in for the `duplicates` (their coordinates)."""
     if not duplicates.num_rows:
         return dict(facts)
     parts = {event_type: divided(rows, duplicates) for event_type, rows in facts.items()}
@@ -56,7 +56,7 @@ def settled(facts: Facts, duplicates: pa.Table) -> dict[str, pa.Table]:
 
 
 def either_way(facts: Facts) -> dict[str, pa.Table]:
-    """Records that one layer counts and the other takes for duplicates: with the notes that either has of them."""
+    """Records that one layer counts and the other takes for duplicates, with the outcomes in either layer."""
     repeated = [of_duplicates(rows) for rows in countable(facts).values()]
     return dict(facts) | {
         RECORD_OUTCOME: pa.concat_tables([facts.get(RECORD_OUTCOME, OUTCOME_ROW.empty_table()), *repeated])
@@ -64,7 +64,7 @@ def either_way(facts: Facts) -> dict[str, pa.Table]:
 
 
 def countable(facts: Facts) -> dict[str, pa.Table]:
-    """The facts alone: what may repeat, and is counted."""
+    """The facts alone, which may repeat and are counted; no outcomes."""
     return {event_type: rows for event_type, rows in facts.items() if event_type != RECORD_OUTCOME}
 
 
@@ -78,10 +78,10 @@ def _late(event_type: str, facts: pa.Table) -> pa.Table | None:
     arrived = late["timestamp"].cast(pa.int64())
     degree = np.searchsorted([*LATENESS.values()], pc.subtract(arrived, happened).to_numpy()) - 1
     reasons = pa.DictionaryArray.from_arrays(pa.array(degree), [*LATENESS]).cast(pa.string())
-    return _notes(late, pa.repeat(event_type, len(rows)), LATE, reasons)
+    return _outcomes(late, pa.repeat(event_type, len(rows)), LATE, reasons)
 
 
-def _notes(records: pa.Table, noted_type: pa.Array, verdict: str, reason: pa.Array) -> pa.Table:
+def _outcomes(records: pa.Table, noted_type: pa.Array, verdict: str, reason: pa.Array) -> pa.Table:
     size = records.num_rows
     columns = {
         **{name: records[name] for name in OF},
@@ -97,7 +97,7 @@ def _notes(records: pa.Table, noted_type: pa.Array, verdict: str, reason: pa.Arr
 
 
 def _kept(timestamps: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Kafka takes any timestamp; facts have those of the years that can be kept."""
+    """The timestamps, moved into the years that facts can have; Kafka takes any."""
     micros = timestamps.cast(pa.int64())
     least = pc.max_element_wise(micros, row_types.INSTANTS.start, skip_nulls=False)
     return pc.min_element_wise(least, row_types.INSTANTS.stop - 1, skip_nulls=False).cast(row_types.INSTANT)

@@ -1,4 +1,4 @@
-"""What builds a sequence view: queries for the engine that has the rows, and the pass over the rows to resolve. Pure.
+"""Build a sequence view: queries for the engine that has the rows, and the pass over the rows to resolve. Pure.
 
 rows -> named relations, the last of them `live` -> resolved (DuckDB) -> all rows and all results, with `stretch_end`.
 `replayed` is the serving rule (docs/sequences.md, rule 11) with the new rows: what they do not touch is kept.
@@ -15,7 +15,7 @@ from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, listed
 
 Named = Callable[[str], str]
-"""What a relation of this build is called in the engine."""
+"""A relation of this build -> its name in the engine."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _columns(view: SequenceView) -> tuple[list[str], list[str]]:
 
 
 def resolved(view: SequenceView, live: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Rows and results, each with its `stretch_end`, of all rows to resolve of some keys (lsn and `view.row_kinds`).
+    """Resolve all `live` rows of some keys (lsn and `view.row_kinds`): rows and results, each with its `stretch_end`.
 
     One pass of one DuckDB thread; a sort of a million rows takes it a second, and Spark, just started, ten.
     """
@@ -66,7 +66,7 @@ def resolved(view: SequenceView, live: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def deep_keys(recent: str, horizon: int) -> str:
-    """Keys with a row before the horizon: what is stored does not reach back far enough to replay them."""
+    """Keys with a row before the horizon: the stored rows do not reach back far enough to replay them."""
     return f"SELECT key FROM {recent} GROUP BY key HAVING min(ts) < {horizon:d}"
 
 

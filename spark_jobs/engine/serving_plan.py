@@ -1,6 +1,6 @@
 """The serving rule, said once: an answer is what the batch layer built, with what the speed layer added past the cut.
 
-view + Relations (what an engine calls the parts) -> one SELECT. The text of the serving views, the answers that explain
+view + Relations (an engine's names of the parts) -> one SELECT. The text of the serving views, the answers that explain
 and verify compute from the tables' files, and the cases of a view's tests are all made here.
 """
 
@@ -55,7 +55,7 @@ def own_answer(view: View, parts: Relations) -> str:
 
 
 def base_of(view: ChainedView, parts: Relations) -> Served:
-    """What a chained view is made of, in the version that is served."""
+    """The base of a chained view, in the version that is served."""
     return view.base if isinstance(view.base, ChainedView) else _newest(view.base.name, parts)
 
 

@@ -21,7 +21,7 @@ def finished(table: pa.Table, sketches: Iterable[str], schema: pa.Schema) -> pa.
 
 
 def _sketches(lists: pa.ChunkedArray) -> pa.Array:
-    """The values are hashed one by one, by the library: about 0.2 us each."""
+    """The sketches; the library hashes the values one by one, about 0.2 us each."""
     return pa.array([_sketch(values) for values in lists.to_pylist()], pa.binary())
 
 
@@ -52,7 +52,7 @@ def estimate(sketch: bytes) -> int:
 
 
 def add_sketches(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give a DuckDB connection the functions of views' text that merge and estimate sketches; no sketch gives NULL."""
+    """Give a DuckDB connection the functions that merge and estimate sketches in views' SQL; no sketch gives NULL."""
     blob = connection.list_type("BLOB")
     connection.create_function("hll_union_all", _union_all, [blob], "BLOB", null_handling="special")
     connection.create_function("hll_estimate", _estimate, ["BLOB"], "BIGINT", null_handling="special")

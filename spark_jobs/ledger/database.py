@@ -32,7 +32,7 @@ def url() -> URL:
 
 
 def connect(at: URL | None = None) -> Engine:
-    """An engine on the ledger, its tables created and its schema version checked."""
+    """Open the ledger: its tables are created, and its schema version is checked."""
     at = at or url()
     engine = _sqlite(at) if at.get_backend_name() == "sqlite" else create_engine(at, pool_pre_ping=True)
     if Base.metadata.tables.keys() - inspect(engine).get_table_names():
@@ -45,7 +45,7 @@ def connect(at: URL | None = None) -> Engine:
 
 
 def lock(connection: Connection) -> None:
-    """One writer at a time, so that "no other run is active" stays true until the row is written.
+    """Let one writer in at a time, so that "no other run is active" stays true until the row is written.
 
     SQLite has it by BEGIN IMMEDIATE; PostgreSQL by an advisory lock that ends with the transaction.
     """
@@ -54,7 +54,7 @@ def lock(connection: Connection) -> None:
 
 
 def _create(engine: Engine) -> None:
-    """All tables that are lacking; two processes may come here together, and both succeed."""
+    """Create the tables that are lacking; two processes may do so at once, and both succeed."""
     try:
         with engine.execution_options(immediate=True).begin() as connection:
             lock(connection)

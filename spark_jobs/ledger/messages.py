@@ -21,7 +21,7 @@ class Messages(Sessions):
             return session.get(Heartbeat, component)
 
     def request(self, kind: str, **arguments: Any) -> int:
-        """Ask the speed application for something; the same request that still waits is not asked twice."""
+        """Ask the speed application for something; a request that still waits is not written twice."""
         with self.write() as session:
             waiting = session.scalars(select(Request).where(Request.kind == kind, Request.state == "pending"))
             for same in waiting:
@@ -57,12 +57,12 @@ class Messages(Sessions):
             request.answered_at = datetime.now(UTC)
 
     def reopen_requests(self) -> None:
-        """At the start of the speed application: what its last life took and did not answer waits again."""
+        """Put back, at a start, the requests that the application's last life took and did not answer."""
         with self.write() as session:
             session.execute(update(Request).where(Request.state == "taken").values(state="pending"))
 
     def begin_epoch(self, after_lsn: int, reason: str) -> Epoch:
-        """A new epoch; every earlier one must have no effect from now on (I11)."""
+        """Begin a new epoch; every earlier one has no effect from now on (I11)."""
         with self.write() as session:
             epoch = Epoch(after_lsn=after_lsn, reason=reason, started_at=datetime.now(UTC))
             session.add(epoch)

@@ -29,9 +29,9 @@ class ModelVersions(Sessions):
         is_accepted: bool,
         reason: str,
     ) -> Model:
-        """The run's version, the next number; of an accepted one the intent to promote it as well, or neither.
+        """Record the run's version under the next number, and with an accepted one the intent to promote it.
 
-        A run trains a model once: what it has recorded before is returned as it is.
+        Both are written, or neither. A run trains a model once: a version that it recorded before is returned as it is.
         """
         with self.write() as session:
             if (before := _of_run(session, model, run_id)) is not None:
@@ -78,19 +78,19 @@ class ModelVersions(Sessions):
         return self.model(model, sent[-1]) if sent else None
 
     def model_promotions(self, model: str) -> list[ModelPromotion]:
-        """Every decision, the last one last; at most that one is unfinished."""
+        """Every decision, in order; only the last one may be unfinished."""
         query = select(ModelPromotion).where(ModelPromotion.model == model).order_by(ModelPromotion.decision)
         with self.read() as session:
             return list(session.scalars(query))
 
     def intend_model_promotion(self, model: str, version: int, reason: str) -> ModelPromotion:
-        """A new decision. Refused while another one is unfinished, and for a version that there is not."""
+        """Write a new decision; refused while another one is unfinished, or if there is no such version."""
         self.model(model, version)
         with self.write() as session:
             return _intend(session, model, version, reason)
 
     def finish_model_promotion(self, model: str, decision: int) -> None:
-        """Its record is in Kafka. Of two that send the same decision at once the first has its time kept."""
+        """Write down that the record is in Kafka; if two send the same decision at once, the first one's time stays."""
         with self.write() as session:
             one = session.get_one(ModelPromotion, (model, decision))
             one.sent_at = one.sent_at or datetime.now(UTC)
@@ -123,5 +123,5 @@ def _intend(session: Session, model: str, version: int, reason: str) -> ModelPro
 
 
 def event_id(model: str, decision: int, decided_at: datetime) -> str:
-    """Of the decision, not of the version: a way back is a new one. And of its time: another ledger counts anew."""
+    """The id of a decision: a way back is a new one. Its time is part of it, as another ledger counts anew."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{decided_at.isoformat()}"))

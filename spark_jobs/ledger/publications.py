@@ -58,7 +58,7 @@ class Publications(Sessions):
             publication.done_at = publication.done_at or datetime.now(UTC)
 
     def expire_publications(self, before: datetime) -> list[int]:
-        """Expire what was done before that time; never the one in force, a pinned one, or an intent."""
+        """Expire publications that were done before that time; never the one in force, a pinned one, or an intent."""
         with self.write() as session:
             current = _in_force(session, None)
             spared = {*session.scalars(select(Pin.publication_id)), *([current.id] if current else [])}
@@ -113,7 +113,7 @@ class Publications(Sessions):
             return _sources(session, session.scalars(select(Build).where(Build.run_id == run_id)))
 
     def lowest_live_cut(self) -> int:
-        """Speed partials with an lsn up to here are read by nobody; 0 when nothing was published."""
+        """The lsn up to which nobody reads speed partials; 0 when nothing was published."""
         cuts = [source.cut for live in self.live_publications() for source in self.sources(live).values()]
         return min(cuts, default=0)
 

@@ -1,4 +1,4 @@
-"""Batch runs: one at a time, each with one cut for all its retries; what it built, and the gate's verdict."""
+"""Batch runs: one at a time. A run has one cut for all its retries, the builds that it made, and the gate's verdict."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ class Runs(Sessions):
 
     @contextmanager
     def maintenance(self, name: str) -> Iterator[None]:
-        """Nothing else writes the batch tables meanwhile. RunActive while a run is at work."""
+        """Keep runs away meanwhile, so that nothing else writes the batch tables. RunActive while a run is at work."""
         now = datetime.now(UTC)
         run_id = f"{name}-{now:%Y%m%dT%H%M%S.%f}"
         times = {"started_at": now, "progressed_at": now}
@@ -71,7 +71,7 @@ class Runs(Sessions):
                 session.delete(session.get_one(Run, run_id))
 
     def active_run(self, run_id: str) -> Run:
-        """The run, active from now on, for its next step. RunActive while another run is at work."""
+        """The run, for its next step, and active from now on. RunActive while another run is at work."""
         now = datetime.now(UTC)
         with self.write() as session:
             run = _alone(session, run_id, now)
@@ -80,7 +80,7 @@ class Runs(Sessions):
             return _revived(run, now)
 
     def progress(self, run_id: str, step: str, **summary: Any) -> None:
-        """A step of the run ended, or is under way: it lives. Refused once the run is superseded."""
+        """Write down that the run lives: a step ended, or is under way. Refused once the run is superseded."""
         with self.write() as session:
             run = session.get_one(Run, run_id)
             if run.state == "superseded":
@@ -117,7 +117,7 @@ class Runs(Sessions):
             return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
 
     def record_build(self, build: Build, hot_keys: Iterable[HotKey] | None = None) -> None:
-        """A view of the run is written; a retry replaces the row.
+        """Record what the run built for a view; a retry replaces the row.
 
         hot_keys: the keys of the version that the run has made; None where it goes on with an older one.
         """
@@ -132,7 +132,7 @@ class Runs(Sessions):
             return {row.view_id: row for row in session.scalars(select(Build).where(Build.run_id == run_id))}
 
     def hot_keys(self, view_id: str, batch_version: int) -> list[HotKey]:
-        """The keys of a version that wait for builds, those with the most rows first."""
+        """The hot keys of a version, those with the most rows first."""
         of = select(HotKey).where(*_hot_keys_in(view_id, batch_version))
         with self.read() as session:
             return list(session.scalars(of.order_by(HotKey.row_count.desc(), HotKey.key)))
@@ -157,7 +157,7 @@ def _hot_keys_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool],
 
 
 def _alone(session: Session, run_id: str, now: datetime) -> Run | None:
-    """The run, if it was begun; no other is at work: a stale one is superseded here, a living one raises RunActive."""
+    """The run, if it was begun. Another run that is stale is superseded here; one that lives raises RunActive."""
     run = session.get(Run, run_id)
     if run is not None and run.state == "superseded":
         raise LedgerError(f"run {run_id} is superseded ({run.error}); plan a run with another id")

@@ -99,7 +99,7 @@ class Build(Base):
 
 
 class HotKey(Base):
-    """A key that a build of a sequence view has too many rows of. `digest`: as of `deferred_rows.digest`."""
+    """A key with too many rows in a build of a sequence view. `digest`: as by `deferred_rows.digest`."""
 
     __tablename__ = "hot_keys"
     view_id: Mapped[str] = mapped_column(primary_key=True)
@@ -121,7 +121,7 @@ class Audit(Base):
 
 
 class Publication(Base):
-    """The set of sources that readers see. `state`: intent, done or expired; `restores`: of a rollback."""
+    """The set of sources that readers see. `state`: intent, done or expired; `restores`: what a rollback restored."""
 
     __tablename__ = "publications"
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -170,7 +170,7 @@ class Pin(Base):
 
 
 class Request(Base):
-    """What other processes ask of the speed application. `state`: pending, taken, done or failed."""
+    """What another process asks the speed application for. `state`: pending, taken, done or failed."""
 
     __tablename__ = "requests"
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)

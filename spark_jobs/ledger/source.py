@@ -7,11 +7,11 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Source:
-    """One view's part of a publication. None: never built, so that the speed part is all there is.
+    """One view's part of a publication. Versions are None where nothing is built: then the speed layer answers alone.
 
     batch_version: of `batch.<view>` or `batch.<view>_rows`; results_version: of `batch.<view>_results`; cut: the last
-    lsn in the build; horizon: speed rows before it wait for the next build (sequences), and so do those of the
-    `hot_keys`, which are named by `deferred_rows.digest`.
+    lsn in the build. Of a sequence, speed rows before the `horizon` and those of `hot_keys` (as by
+    `deferred_rows.digest`) wait for the next build.
     """
 
     batch_version: int | None
@@ -31,5 +31,5 @@ UNBUILT = Source(batch_version=None, results_version=None, cut=0, horizon=None)
 
 
 def with_unbuilt(view_ids: Iterable[str], known: Mapping[str, Source]) -> dict[str, Source]:
-    """A source for each view: that of a publication, or of what the speed layer alone serves."""
+    """A source for each view: the publication's, or UNBUILT where the speed layer alone serves it."""
     return {view_id: known.get(view_id, UNBUILT) for view_id in view_ids}

@@ -1,7 +1,7 @@
-"""A view never changes in place: what its files said when it was first computed is kept, and held against them.
+"""A view never changes in place: its file must say what it said when the view was first computed.
 
-views -> text of each -> ledger, at the first time; later -> nothing, or DefinitionChanged with the difference.
-A stored partial knows nothing of the expression that made it, so old and new ones would be added up without a sign.
+views -> text of each -> the ledger keeps the first one -> nothing, or DefinitionChanged with the difference.
+A stored partial does not know the expression that made it, so old and new ones would be added up without a sign.
 """
 
 import difflib
@@ -19,7 +19,7 @@ class DefinitionChanged(LedgerError):
 
 
 def check(store: Store, views: Views | Sequence[View]) -> None:
-    """Hold the views that are stored against what the ledger has of them; new ones are written down.
+    """Compare the stored views with the ledger's texts of them; a new view's text is written down.
 
     Raises DefinitionChanged, and changes nothing then.
     """
@@ -47,7 +47,7 @@ FREE = {"owner": "", "description": "", "alert": None}
 
 
 def text_of(view: View) -> str:
-    """All that decides the view's numbers, a line each; not its owner, nor its description, nor what it alerts of."""
+    """All that decides the view's numbers, a line each; its owner, description and alerts do not."""
     free = {name: value for name, value in FREE.items() if hasattr(view.declaration, name)}
     declared: Any = replace(cast(Any, view.declaration), **free)
     return "\n".join(_lines("view", declared)) + "\n"

@@ -20,7 +20,7 @@ class ViewVersions(Sessions):
             return list(session.scalars(select(Promotion.version).where(Promotion.name == name).order_by(Promotion.id)))
 
     def promoted(self) -> dict[str, int]:
-        """Name -> the version that it was last promoted to; names that never were are not in it."""
+        """Name -> the version that it was last promoted to; a name that never was is not in it."""
         with self.read() as session:
             return {one.name: one.version for one in session.scalars(select(Promotion).order_by(Promotion.id))}
 

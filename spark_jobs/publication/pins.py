@@ -1,4 +1,4 @@
-"""Pins: a schema of read-only views that answer as the platform answered at one moment, for ever the same.
+"""Pins: a schema of read-only views that go on answering as the platform answered at one moment.
 
 (publication in force at t, highest lsn whose partials were committed by t, t as `now`) -> schema `pin_<name>`.
 Everything but the name is a literal that the program made; the name is checked by a pattern.
@@ -31,7 +31,7 @@ def create(
 ) -> Pin:
     """Pin the platform's answers as of `at` (default: now); `keep`: retention drops it after that time.
 
-    A name that is taken gives that pin again, finished if it was left half made; with `at` it raises LedgerError.
+    A name that is taken gives the same pin again, and finishes one that was left half made; with `at`: LedgerError.
     """
     name = checked(name or f"p{datetime.now(UTC):%Y%m%d_%H%M%S}")
     pin = store.pin(name)
@@ -67,12 +67,12 @@ def drop(execute: Execute, store: Store, name: str) -> None:
 
 
 def due(store: Store) -> list[Pin]:
-    """Pins whose time to be kept is over."""
+    """Pins that need not be kept any longer."""
     return [pin for pin in store.pins() if pin.keep_until is not None and pin.keep_until < datetime.now(UTC)]
 
 
 def describe(pin: Pin) -> Mapping[str, Any]:
-    """What there is to know of a pin, for people and programs."""
+    """A pin as a row, for people and programs."""
     return {
         "schema": schema(pin.name),
         "publication": pin.publication_id,
@@ -103,7 +103,7 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 
 
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
-    """The schema and its views; what is there already was made from the same row of the ledger."""
+    """Make the schema and its views; those that are there already came from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
     sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id), store.promoted())
     existing = serving_views(execute, schema(pin.name))

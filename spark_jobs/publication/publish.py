@@ -1,4 +1,4 @@
-"""`publish`: choose the set of sources that readers see. Always last, never half.
+"""`publish`: choose the set of sources that readers see; the last step of a run, and never half done.
 
 audited builds -> intent row -> ALTER VIEW per serving view that changes -> done row. A reader of one view sees the old
 or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it first).
@@ -27,9 +27,9 @@ class PublishRefused(LedgerError):
 
 
 def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
-    """Schemas, names of the hot tables and serving views exist; an unfinished publication is finished first.
+    """See to it that schemas, hot tables' names and serving views exist; finish an unfinished publication first.
 
-    A view that no publication knows gets one with cut 0 and nothing built: it is served by the speed layer alone.
+    A view that no publication knows gets a source with cut 0 and no build: the speed layer alone serves it.
     """
     roll_forward(execute, views, store)
     current = store.current_publication()
@@ -43,7 +43,7 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
 
 
 def ensure_named(execute: Execute, views: Views) -> None:
-    """The catalog has the schemas, and names for the tables, which are made without it."""
+    """See to it that the catalog has the schemas, and names for the tables, which are made without it."""
     for schema in tables.SCHEMAS:
         execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
@@ -57,7 +57,7 @@ def ensure_named(execute: Execute, views: Views) -> None:
 
 
 def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Publication | None:
-    """Publish a run's builds; None when the run has nothing new. Again for a published run: its publication.
+    """Publish a run's builds; None when it has nothing new, the same publication for a run that is published.
 
     Raises PublishRefused: no passed audit (I17), a newer publication (I16), a view that was not built.
     """
@@ -92,7 +92,7 @@ def roll_forward(execute: Execute, views: Views, store: Store) -> Publication | 
 
 
 def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:
-    """Give the serving views the publication's texts, then call it done."""
+    """Give the serving views the publication's texts, then write that it is done."""
     _apply(execute, views, store, store.sources(publication))
     store.finish_publication(publication.id)
 
@@ -140,7 +140,7 @@ def _rows(found: Any) -> list[Any]:
 
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
-    """What the run would publish: its builds, but for views with a hole past the cut, which keep their old source."""
+    """What the run would publish: its builds; a view with a hole past the cut keeps its old source."""
     built, current = store.built_sources(run.run_id), store.current_publication()
     old = store.sources(current) if current else {}
     unbuilt = [view.name for view in views if view.id not in built]
@@ -153,7 +153,7 @@ def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source]
 
 
 def holes(views: Views, sources: Mapping[str, Source]) -> dict[str, int]:
-    """View id -> first lsn past its cut without partials of the view, or any where the speed layer does not know it."""
+    """View id -> first lsn past its cut without its partials; any lsn for a view unknown to the speed layer."""
     lowest = min((source.cut for source in sources.values()), default=0)
     found, head = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
     head = min(head, max(found, default=lowest))  # what has landed and is being computed now is no hole

@@ -1,4 +1,4 @@
-"""`retention`: let go of what nobody was promised.
+"""`retention`: remove what nobody was promised to find.
 
 old publications -> expired -> vacuum of `batch.*` by delta-rs, keeping every version that the ledger still names; and a
 request to the speed application to trim the partials that no live publication reads.
@@ -18,9 +18,9 @@ from spark_jobs.storage import tables
 from spark_jobs.storage.vacuum import vacuum
 
 GRACE_HOURS = 24
-"""Files that left a table this recently stay: a reader may have begun before."""
+"""Files that a table dropped this recently stay: a reader may have begun before."""
 FACTS_KEPT_HOURS = 7 * 24
-"""Facts are read at their newest version; older ones are there for queries under way and for looking back a little."""
+"""Facts are read at their newest version; older versions serve queries under way, and looking back a little."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def retain(
     connect: Callable[[], AbstractContextManager[Execute]],
     grace_hours: int = GRACE_HOURS,
 ) -> Retained:
-    """Do all of it, alone: RunActive while a batch run is at work. `connect` is called only where a pin is due."""
+    """Do all of it, while no run is at work (else RunActive). `connect` is called only if a pin is due."""
     with store.maintenance("retention"):
         dropped = [pin.name for pin in pins.due(store)]
         if dropped:
@@ -56,7 +56,7 @@ def retain(
 
 
 def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
-    """Table -> versions that a live publication reads, or that a run has built and may still publish."""
+    """Table -> versions that a live publication reads, or that a run may still publish."""
     sources = [store.sources(publication) for publication in store.live_publications()]
     sources += [store.built_sources(run.run_id) for run in store.runs() if run.state in ("active", "failed")]
     kept: dict[str, set[int]] = {}

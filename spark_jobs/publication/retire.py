@@ -1,4 +1,4 @@
-"""`view retire`: a view that nobody computes any more leaves nothing behind but its definition.
+"""`view retire`: remove all of a view that nobody computes any more, but for its definition.
 
 id of a view whose file is gone -> no reader needs it -> its serving name and its batch tables are removed. The ledger
 keeps its text, so that the id never means something else; its partials go with the next trims.
@@ -21,7 +21,7 @@ class StillNeeded(LedgerError):
 
 
 def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[str]:
-    """What was removed. Raises StillNeeded, and LedgerError where there never was such a view."""
+    """Remove the view; returns what was removed. Raises StillNeeded; LedgerError if there never was such a view."""
     if view_id not in store.definitions():
         raise LedgerError(f"no layer ever computed a view {view_id}; `tidemark views` lists those that there are")
     if reasons := list(_needed(views, store, view_id)):
@@ -52,7 +52,7 @@ def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:
 
 
 def _remove(table: str) -> bool:
-    """Delete the table's files; whether there were any."""
+    """Delete the table's files; returns whether there were any."""
     fs, path = FileSystem.from_uri(tables.path(table))
     if fs.get_file_info(path).type is not FileType.Directory:
         return False

@@ -1,6 +1,6 @@
 """Check the project's definitions and list them: `python -m spark_jobs.registry`.
 
-Exit codes: 0 all can be used; 1 one cannot, and the last line says which, where, why and what to do.
+Exit codes: 0 all can be used; 1 a definition cannot, and the last line says which, where, why and what to do.
 """
 
 import sys

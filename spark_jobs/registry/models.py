@@ -27,7 +27,7 @@ PROMOTION = {"model": "STRING", "model_version": "BIGINT", "intercept": "DOUBLE"
 
 @dataclass(frozen=True)
 class BoundModel:
-    """A model that was checked. maturity: microseconds; promotion: the contract of its promotions."""
+    """A checked model. maturity: in microseconds; promotion: the contract of its promotions."""
 
     name: str
     declaration: LinearModel
@@ -52,7 +52,7 @@ def load_models(views: Views, known: Contracts | None = None, folder: Path | Non
 
 @dataclass(frozen=True)
 class _Check:
-    """What is refused about one file."""
+    """The checks of one file, each of which may refuse it."""
 
     file: Path
 

@@ -1,6 +1,6 @@
 """All views, found in `settings().views_folder`, joined to the event types and checked.
 
-view files + event types -> load() -> Views. Everything that a wrong view can do wrong is said here, with the file,
+view files + event types -> load() -> Views. A wrong view is refused here, with the file,
 the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
 """
 
@@ -106,7 +106,7 @@ def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> 
 
 
 def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
-    """The views, with those over others: each after the one that it is made of."""
+    """The views, with the chained ones: each after the one that it is made of."""
     files = {_name(file, one): file for file, one in declared.items()}
     with _blamed(next(iter(declared), folder)):
         order = chained_view.ordered({name: declared[file] for name, file in files.items()})
@@ -178,7 +178,7 @@ def _blamed(file: Path) -> Iterator[None]:
 
 
 def _line(file: Path, error: ViewError | ExpressionError) -> int:
-    """Where the file says what is wrong: its longest text that the reason names; else where it begins."""
+    """The line of the longest text in the file that the reason names; else where the view begins."""
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError):

@@ -1,4 +1,4 @@
-"""The views as people meet them: the list with what is known of each, one view in full, the table of the README.
+"""The views for people: the list, one view in full, the table of the README.
 
 views + sources in force + coverage -> Answer; view -> definition, columns and SQL as text.
 """
@@ -28,7 +28,7 @@ _KINDS = {"view": "STRING", "kind": "STRING", "of": "STRING", "grain": "STRING",
 
 
 def kind(view: Served) -> str:
-    """What sort of view it is: the window of an aggregate, a sequence, row by row, or what it is over."""
+    """The sort of view: an aggregate with its window, a sequence, row by row, or the view that it is chained to."""
     if isinstance(view, ChainedView):
         return f"{kind(view.aggregate)} over {view.base.name}"
     if isinstance(view, SequenceView):
@@ -85,7 +85,7 @@ def _steps(view: View) -> Iterator[tuple[str, str]]:
 
 
 def _pretty(sql: str, dialect: Dialect) -> str:
-    """The statement on several lines; as it is, where its printer does not know it."""
+    """The statement on several lines; unchanged if the printer does not know it."""
     try:
         return str(sqlglot.parse_one(sql, read=dialect.value).sql(dialect.value, pretty=True))
     except sqlglot.ParseError:
@@ -111,7 +111,7 @@ def is_of_the_moment(view: Served) -> bool:
 
 
 def readme(views: Views, text: str) -> str:
-    """The README's text with the table of these views. ValueError where it has no place for one."""
+    """The README's text with the table of these views. ValueError if it has no place for one."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,6 +1,6 @@
 """Two answers to the same question, row by row.
 
-two SELECTs of the same columns -> temporary table `differing` -> how many rows, and the first in words.
+two SELECTs of the same columns -> temporary table `differing` -> how many rows, and the first of them in words.
 Rows are compared as a bag; a column with a tolerance counts as equal within it, relative to the greater value (or 1).
 """
 
@@ -20,7 +20,7 @@ D = Dialect.DUCKDB
 class Shape:
     """Columns of an answer: `keys` tell rows apart (several rows may share them), `values` are compared.
 
-    tolerances: of floating columns; others are exact all the same. approximate: of columns that are estimates.
+    tolerances: column -> tolerance, of floating columns; others are exact. approximate: the same, of estimates.
     """
 
     keys: Sequence[str]
@@ -34,9 +34,9 @@ class Shape:
 
 
 def shape_of(view: Served, *, served: bool = False, tolerance: float | None = None) -> Shape:
-    """The shape of `LocalAnswers.own`, or of what is `served`.
+    """The shape of `LocalAnswers.own`, or of the answer that is `served`.
 
-    tolerance: for DOUBLE values without one, where two programs did the arithmetic.
+    tolerance: for DOUBLE values that state none, if two programs did the arithmetic.
     """
     aggregate = chained_view.aggregate_of(view)
     stated = {one.name: one.measure.tolerance for one in aggregate.measures} if aggregate else {}
@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape, name: str = "differing") -> Comparison:
-    """What differs, kept in `con` as the table `name`; `right` is cast to the types of `left`, whose names it has."""
+    """Compare two SELECTs; what differs is the table `name` of `con`. `right` is cast to the types of `left`."""
     con.execute(f"CREATE OR REPLACE TEMP TABLE left_rows AS SELECT {listed(shape.columns, D)} FROM ({left})")
     con.execute("CREATE OR REPLACE TEMP TABLE right_rows AS SELECT * FROM left_rows WHERE false")
     con.execute(f"INSERT INTO right_rows SELECT {listed(shape.columns, D)} FROM ({right})")
@@ -81,7 +81,7 @@ def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape,
 
 
 def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[object, ...]:
-    """The same for the same bag of rows, in whatever order; it spares the row by row comparison where all is well."""
+    """A digest of the bag of rows, in whatever order; where it agrees, no row by row comparison is needed."""
     row = f"hash({listed(shape.columns, D)})"
     found: tuple[object, ...] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()[
         0

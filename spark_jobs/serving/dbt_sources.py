@@ -1,7 +1,7 @@
 """The views as dbt sources: `models/sources.yml` of the dbt folder, written from the registry.
 
 views -> YAML text. The schema is the pin that `tidemark dbt` names in TIDEMARK_PIN, so that all models of a run read
-the same position of the log. No tests: the gate has held what is published against its suites.
+the same position of the log. No tests: the gate has checked what is published by its suites.
 Alone: `tidemark dbt sources [--check]`.
 """
 
@@ -47,7 +47,7 @@ def is_current(views: Views, file: Path | None = None) -> bool:
 
 
 def write(views: Views, file: Path | None = None) -> bool:
-    """Bring the file up to date; whether it had to change."""
+    """Bring the file up to date; returns whether it had to change."""
     file = file or sources_file()
     if is_current(views, file):
         return False
@@ -67,7 +67,7 @@ def _table(view: Served) -> dict[str, Any]:
 
 
 def columns(view: Served) -> dict[str, dict[str, str]]:
-    """The served columns in their order, each with its type where it is declared, and what it is made of."""
+    """The served columns in their order, each with its type if declared, and what it is made of."""
     shaped = chained_view.aggregate_of(view)
     if shaped is None:
         return {name: {"data_type": kind} for name, kind in view.answer_kinds.items()}

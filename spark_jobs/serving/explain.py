@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 class ExplainError(Exception):
-    """Nothing to explain: an unknown view or key. The text names what is near."""
+    """There is nothing to explain: an unknown view or key. The text names near ones."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Below:
 class Explanation:
     """`batch`: the stored row (a sequence: results and rows); `speed`: partials past the cut, each with its lsn.
 
-    below: of a chained view, the rows of that one that count; nothing is stored then, and no records are listed.
+    below: the rows of the view below that count, for a chained view; then nothing is stored and no records are listed.
     """
 
     view: str
@@ -102,7 +102,7 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
 def _served(
     view: Served, name: str, views: Views, chosen: Mapping[str, Source], every: Mapping[str, Source]
 ) -> tuple[Served, Mapping[str, Source]]:
-    """The version that a name is served from, or that an id with a version means; and one source per view."""
+    """The version that a name is served from, or that an id names; and one source per view."""
     versions = [one for one in views if one.name == view.name]
     if name.removeprefix("serving.") == view.name:
         return next((one for one in versions if one.id in chosen), view), chosen
@@ -111,7 +111,7 @@ def _served(
 
 
 def find(views: Views, name: str) -> Served:
-    """The view of that name or id. Raises ExplainError with what is near."""
+    """The view of that name or id. Raises ExplainError, which names near ones."""
     name = name.removeprefix("serving.")
     if found := views.served.get(name) or views.by_id.get(name):
         return found
@@ -124,7 +124,7 @@ def _perhaps(near: Mapping[str, None]) -> str:
 
 
 def _key(view: Served, given: Sequence[str]) -> Row:
-    """Column -> value. Some of the keys will do; then several rows are explained."""
+    """Column -> value. Some of the keys are enough; then several rows are explained."""
     names = list(view.served_keys)
     if not given:
         raise ExplainError(f"say which row of {view.name}: {' '.join(f'{name}=...' for name in names)}")
@@ -212,7 +212,7 @@ def _lookups(view: Served, answer: list[Row]) -> list[Row]:
 
 
 def _nobody(merged: LocalAnswers, view: Served, key: Row) -> str:
-    """No such row: say which keys are near, one column at a time."""
+    """Raise ExplainError: no such row. It names near keys, one column at a time."""
     said = f"{view.name} has no row with {', '.join(f'{name}={value}' for name, value in key.items())}"
     others = []
     for name, value in key.items():

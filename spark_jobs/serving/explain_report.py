@@ -14,7 +14,7 @@ from spark_jobs.serving.lineage import Event
 
 
 def lines(found: Explanation, limit: int, width: int | None = None) -> Iterator[str]:
-    """At most `limit` rows of each part."""
+    """The explanation as text, at most `limit` rows of each part."""
     key = ", ".join(f"{name}={plain(value)}" for name, value in found.key.items())
     yield f"{found.view}, {printable(key)}"
     yield _versions(found)
@@ -94,7 +94,7 @@ def _bytes(value: bytes | None) -> str | None:
 
 
 def as_json(found: Explanation) -> dict[str, Any]:
-    """Ready for json.dumps with `default=plain`."""
+    """The explanation as an object for json.dumps with `default=plain`."""
     source = found.source
     return {
         "view": found.view,

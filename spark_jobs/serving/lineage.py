@@ -1,4 +1,4 @@
-"""The records behind a row: where each stands in the log, by the view's own key expressions, and its bytes.
+"""The records behind a row: the place of each in the log, found by the view's own key expressions, and its bytes.
 
 facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> Event.
 """
@@ -26,7 +26,7 @@ PLACE = 'lsn, topic, partition, "offset"'
 
 
 class Origin(NamedTuple):
-    """Where a record stands, and through which layer it counts in the row."""
+    """The place of a record, and the layer through which it counts in the row."""
 
     lsn: int
     topic: str
@@ -44,7 +44,7 @@ class Event:
 
 
 def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -> list[Origin]:
-    """Every record that counts in the rows that match `where` (stored keys); `lsns`: those with speed rows of them."""
+    """Every record that counts in the rows that match `where` (stored keys); `lsns`: where they have speed rows."""
     source = merged.sources[view.id]
     found = []
     if source.batch_version is not None:

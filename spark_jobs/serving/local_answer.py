@@ -1,7 +1,7 @@
-"""What a serving view answers, computed from the tables' files by DuckDB: the serving plan without a JVM.
+"""Compute what a serving view answers from the tables' files, by DuckDB: the serving plan without a JVM.
 
 sources (+ head) -> relations of stored and speed rows -> the merged answer. For explain, agreement and verify; a test
-holds it against the answer over Thrift (I20).
+compares it with the answer over Thrift (I20).
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class LocalAnswers:
         self._partials: dict[str, str] = {}
 
     def with_partials(self, view: View, relation: str) -> "LocalAnswers":
-        """The same, but that the view's speed partials are those of a relation of `con`."""
+        """The same sources, but the view's speed partials are those of a relation of `con`."""
         other = copy(self)
         other._partials = {view.id: relation}
         return other
@@ -60,7 +60,7 @@ class LocalAnswers:
         return [self.relation(table) for table in zip(view.tables, versions, strict=False)]
 
     def speed(self, view: View, *, above: int | None = None) -> str:
-        """lsn and the view's partials past the cut (or `above`) up to head; of a sequence also those held as late."""
+        """lsn and the view's partials past the cut (or `above`) up to head; for a sequence deferred rows too."""
         above = self.sources[view.id].cut if above is None else above
         columns = view.partial_schema.names
         if view.id in self._partials:
@@ -84,7 +84,7 @@ class LocalAnswers:
         return f"SELECT * FROM {name}"
 
     def added(self, view: View) -> str:
-        """The speed rows that count; the others wait for the next build."""
+        """The speed rows that count; the others are deferred to the next build."""
         source = self.sources[view.id]
         return deferred_rows.counted_now(self.speed(view), DUCKDB, source.horizon, source.hot_keys)
 
@@ -97,7 +97,7 @@ class LocalAnswers:
         return serving_plan.own_answer(view, self)
 
     def base_of(self, view: ChainedView) -> Served:
-        """What a chained view is made of, in the version that the sources have."""
+        """The base of a chained view, in the version that the sources have."""
         return serving_plan.base_of(view, self)
 
     def stored_of(self, view: Served) -> View:

@@ -24,7 +24,7 @@ def serving_sql(
     """The SELECT of `serving.<view>`, or of a pin where `head` is its last lsn.
 
     `sources`: view id -> Source, of this view and of those that it is made of or looks up. `now`: the moment of the
-    question, for trailing windows and `asked_at`; None where the reader's clock says it.
+    question, for trailing windows and `asked_at`; None for the reader's clock.
     """
     return serving_plan.answer(view, SparkTables(views, sources, head, now))
 

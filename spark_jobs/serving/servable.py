@@ -1,4 +1,4 @@
-"""Which views can be served from a set of sources, each in one version."""
+"""Say which views can be served from a set of sources, each in one version."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from spark_jobs.registry.views import Views
 
 
 def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, int]) -> dict[str, Source]:
-    """The sources, of each view that of one version: the promoted one, else the earliest that is there."""
+    """One source per view: that of the promoted version, else of the earliest that is there."""
     chosen: dict[str, View] = {}
     for view in sorted((view for view in views if view.id in sources), key=lambda view: view.version):
         if view.name not in chosen or promoted.get(view.name) == view.version:
@@ -18,7 +18,7 @@ def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, in
 
 
 def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
-    """The views of `sources`, and those over them; each with every view that it looks up."""
+    """The views of `sources` and those chained to them, if every view that they look up is there."""
     every: list[Served] = [*(view for view in views if view.id in sources), *views.chained]
     return [view for view in every if _is_servable(view, {one.name for one in views if one.id in sources})]
 

@@ -1,4 +1,4 @@
-"""Two versions of a view, row by row: what would change for readers.
+"""Compare two versions of a view row by row: what would change for readers.
 
 view name -> its two newest versions over the same log -> rows that differ, in words.
 """
@@ -28,7 +28,7 @@ class Difference:
 
 
 def difference(views: Views, name: str, sources: Mapping[str, Source], head: int, limit: int) -> Difference:
-    """The newest version of `name` against the one before. Raises ExplainError where there are no two."""
+    """Compare the newest version of `name` with the one before. Raises ExplainError if there are not two."""
     versions = sorted((view for view in views if view.name == name), key=lambda view: view.version)
     if len(versions) < 2:
         known = f"only version {versions[0].version}" if versions else "no such view"
@@ -42,7 +42,7 @@ def difference(views: Views, name: str, sources: Mapping[str, Source], head: int
 
 
 def _common(old: View, new: View) -> Shape:
-    """What both serve; keys that only one has make rows that cannot be told apart, so they are left out."""
+    """The columns that both serve. A key that only one has is left out: its rows cannot be told apart."""
     one, other = shape_of(old, served=True), shape_of(new, served=True)
     keys = [key for key in one.keys if key in other.keys]
     if not keys:

@@ -40,7 +40,7 @@ class Reach:
 
 
 def landed(above: int) -> Landed:
-    """Landed lsns > `above`; empty before the log exists."""
+    """The landed lsns > `above`; empty before the log exists."""
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", above))
 
 
@@ -68,9 +68,9 @@ def columns() -> frozenset[str]:
 
 
 def reach(above: int, lsns: Collection[int], coverage: Covered, columns: Iterable[str]) -> Reach:
-    """How far from `above` every lsn has landed and has partials of every view column that is known there at all.
+    """How far every lsn from `above` on has landed and has partials of every view that is known there at all.
 
-    A view without any coverage above is new: the speed application has not started with it yet. It holds nobody up.
+    A view without any coverage there is new: the speed application has not started with it yet. It delays no cut.
     """
     needed = {column for column in columns if any(column in found.views for found in coverage.values())}
     lsn = above

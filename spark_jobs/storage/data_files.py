@@ -26,14 +26,14 @@ WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
 """What readers of the log, the facts and the partials look for."""
 
 LONGEST = 32
-"""Characters of a text bound; a longer least value is cut there, a longer greatest one is left out."""
+"""The characters of a text bound; a longer least value is cut there, a longer greatest value is left out."""
 
 
 @dataclass(frozen=True)
 class Written:
     """A data file. `path` is relative to `root`, the table's; `stats` is Delta's JSON.
 
-    partition, value: of a partitioned table, the column and its value here.
+    partition, value: the column by which the table is partitioned, and its value here.
     """
 
     root: str
@@ -155,7 +155,7 @@ def _is_long(value: Any) -> bool:
 def commit(
     root: str, files: Iterable[Written], about: Mapping[str, str], mode: Literal["append", "overwrite"] = "append"
 ) -> None:
-    """Make the files part of the table at `root`, or all of it, in one version. `about`: the commit's metadata."""
+    """Make the files part of the table at `root`, or its only ones, in one version. `about`: the commit's metadata."""
     table = DeltaTable(root)
     table.create_write_transaction(
         _actions(files, is_new=True),
@@ -167,7 +167,7 @@ def commit(
 
 
 def replace(read: DeltaTable, partition: tuple[str, str], files: Iterable[Written]) -> None:
-    """The files take the place of a partition's, as it was when `read` was opened; what came later stays.
+    """Replace the files of a partition, as it was when `read` was opened; what came later stays.
 
     For the same rows in other files.
     """

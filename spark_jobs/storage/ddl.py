@@ -1,4 +1,4 @@
-"""How a Delta table comes to be where no JVM is at hand; `ensure_serving` gives it its name in the catalog.
+"""Create Delta tables without a JVM; `ensure_serving` gives them their names in the catalog.
 
 Arrow schema -> delta-rs -> an empty version 0, or new columns.
 """

@@ -60,7 +60,7 @@ def dataset(table: Table) -> ds.Dataset:
 def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:
     """The same files, each with its partition and the least and greatest values that Delta knows.
 
-    delta-rs (1.6) says of a column without statistics that it is `>= null`, and then a filter on it finds nothing.
+    delta-rs (1.6) calls a column without statistics `>= null`, and then a filter on it matches nothing.
     """
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     known = {action["path"]: _known(action, files.schema.names) for action in actions}

@@ -1,4 +1,4 @@
-"""The master log, read from its files: its records, and which schemas it says are in force.
+"""Read the master log from its files: its records, and the schemas that it says are in force.
 
 ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with the columns of row_types.RECORD.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Reader = Callable[[Batches], Iterator[pa.RecordBatch]]
-"""What a task is given -> the records that it has to look at."""
+"""What a task gets -> the records that it has to look at."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class LogRecords:
         return shares(self.spark, len(groups)), read
 
     def _groups(self) -> list[list[str]]:
-        """Files that may hold the records, in about equal shares: one per core, more where that would be many rows."""
+        """The files that may hold the records, in about equal shares: one per core, or more if there are many rows."""
         files = pa.table(DeltaTable(tables.path(tables.MASTER_LOG)).get_add_actions(flatten=True))
         overlapping = [(pc.field("max.lsn") >= first) & (pc.field("min.lsn") <= last) for first, last in self.ranges]
         files = files.filter(reduce(or_, overlapping)).sort_by([("num_records", "descending")])
@@ -79,7 +79,7 @@ def portions(where: ds.Expression, rows_at_once: int = ARROW_ROWS) -> Iterator[p
 
 
 def read_schema_history() -> SchemaHistory:
-    """What the log says. Raises ContractError where a schema file no longer says what it said when it came in force."""
+    """The schema history in the log. Raises ContractError where a schema file has changed since it came in force."""
     if not duckdb_reader.exists(tables.MASTER_LOG):
         return SchemaHistory()
     of_schemas = ds.field("kind") == row_types.SCHEMA_ROW

@@ -1,4 +1,4 @@
-"""Which lsns a run decodes: what is new, and what holds the days to rebuild. Pure.
+"""Which lsns a run decodes: the new ones, and those that hold the days to build again. Pure.
 
 (previous cut, cut] + the lsns of some days -> ranges -> SQL predicates.
 """
@@ -38,12 +38,12 @@ class Scope:
         return predicate(self.again)
 
     def sql_history(self) -> str:
-        """Predicate on `lsn`: facts of the lsns that are not decoded again. Beyond `previous` there is no history."""
+        """Predicate on `lsn`: known facts of lsns that are not decoded again. Past `previous` there are none."""
         return f"lsn <= {self.previous} AND NOT ({self.sql_again()})"
 
 
 def scope(previous: int, cut: int, lsns: Iterable[int] = ()) -> Scope:
-    """The scope of a run; `lsns`: those that hold the days to rebuild."""
+    """The scope of a run; `lsns`: those that hold the days to build again."""
     return Scope(previous, cut, tuple(ranges_of(n for n in lsns if n <= previous)))
 
 

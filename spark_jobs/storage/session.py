@@ -64,7 +64,7 @@ def _embedded(settings: Settings) -> dict[str, str]:
 
 
 def spark_environment() -> dict[str, str]:
-    """Environment variables that Spark reads before any property; to be set where a Spark process starts."""
+    """Environment variables that Spark reads before any property; set them where a Spark process starts."""
     local = {
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(spark_home()),  # not another Spark of this machine, nor its configuration

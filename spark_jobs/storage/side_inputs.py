@@ -1,7 +1,7 @@
-"""Side inputs of rows: all facts of other event types that landed before them, such as promoted models.
+"""Side inputs of rows: the facts of other event types that landed before them, such as promoted models.
 
 facts.<type> up to the published cut, master.log after it -> decode, first of each identity -> kept in memory, as they
-are few. What a micro-batch brings itself counts only for those after it, so that its records need no order.
+are few. The facts of a micro-batch count only for later ones, so that its records need no order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from spark_jobs.storage import duckdb_reader, log_reader, tables
 
 
 class SideInputs:
-    """`built`: the cut up to which the batch layer has decoded. `history`: by what records are judged."""
+    """`built`: the cut up to which the batch layer has decoded. `history`: the schemas that judge records."""
 
     def __init__(self, views: Sequence[View], built: int, history: SchemaHistory = EVERY_SCHEMA) -> None:
         types = dict.fromkeys(name for view in views for name in view.side_inputs)
@@ -29,7 +29,7 @@ class SideInputs:
         self.history = history
 
     def before(self, lsn: int) -> dict[str, pa.Table]:
-        """Name as `sequences.given_key` -> the facts of all lower lsns. What is not known yet is read from the log."""
+        """`sequences.side_input_key` -> the facts of all lower lsns; those not known yet are read from the log."""
         if not self._known:
             return {}
         if self._upto < lsn - 1:
@@ -38,7 +38,7 @@ class SideInputs:
         return {side_input_key(name): rows.filter(pc.less(rows["lsn"], lsn)) for name, rows in self._known.items()}
 
     def add(self, lsn: int, facts: Mapping[str, pa.Table]) -> None:
-        """The facts of the micro-batch after those that are known; of any other nothing, as the log has it."""
+        """Add the facts of the next micro-batch; those of a later one are left to be read from the log."""
         if lsn == self._upto + 1:
             self._take(facts)
             self._upto = lsn

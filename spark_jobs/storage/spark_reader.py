@@ -1,8 +1,8 @@
-"""Rows of the platform's tables for a batch job's Spark: the files of one version, read as Parquet.
+"""Read the platform's tables in a batch job's Spark: the files of one version, as Parquet.
 
 table, version -> delta-rs -> files that can hold the rows, by their statistics -> spark.read.parquet -> a relation.
 A new JVM's first read of a Delta table takes 12 seconds of CPU time, and each further table a few jobs for its log.
-Right for tables of this platform: they have no partitions here, no deletion vectors, no renamed columns.
+This is right for the tables read here: no partitions, no deletion vectors, no renamed columns.
 """
 
 import json
@@ -33,7 +33,7 @@ class Slice:
         return lsns if self.days is None else f"{lsns} AND {in_days(self.days)}"
 
     def can_hold(self) -> pc.Expression:
-        """Of a file's statistics: whether it can hold such facts. A file without them can."""
+        """Whether a file can hold such facts, by its statistics; a file without statistics can."""
         found = _reaches("lsn", self.above + 1, self.upto)
         if self.days:
             days = sorted(map(date.fromisoformat, self.days))

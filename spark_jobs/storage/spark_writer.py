@@ -1,4 +1,4 @@
-"""Writing a version of a batch table, and knowing which version it is.
+"""Write a version of a batch table, and know which version it is.
 
 rows -> sorted -> one Delta commit -> version. A batch table has one writer: the active run.
 """
@@ -20,7 +20,7 @@ MANY_FILES = 64
 
 
 def create(table: str, schema: pa.Schema) -> None:
-    """A batch table exists.
+    """Create a batch table, unless it exists.
 
     Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
     any more is removed by `tidemark retention` alone.
@@ -41,7 +41,7 @@ def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def replace_where(rows: DataFrame, table: str, where: str) -> None:
-    """Replace what matches by `rows`, all of which match.
+    """Replace the rows that match by `rows`, all of which match.
 
     By the path, like every write here: by the table's name Delta makes it a CREATE OR REPLACE TABLE, which tries to
     alter Hive's copy of the schema each time.
@@ -86,7 +86,7 @@ def _writing(root: str, keys: Sequence[str]) -> Task:
 def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequence[str], base: int) -> int:
     """Replace the rows of those bucket days in version `base` of the table; returns the new version.
 
-    Every run leaves a file or two; now and then they are made one.
+    Every run leaves a file or two; now and then they are joined.
     """
     if version(table) != base:  # what an unpublished run left on top must not stay
         DeltaTable(tables.path(table)).restore(base)

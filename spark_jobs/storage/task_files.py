@@ -25,7 +25,7 @@ REPORT = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("file", WRITTE
 
 
 def run(frame: "DataFrame", task: Task, schema: pa.Schema = REPORT) -> pa.Table:
-    """What the tasks report, in `schema`: REPORT, with more columns where they tell more."""
+    """Run the tasks; returns what they report, in `schema`: REPORT, or REPORT with more columns."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return frame.mapInArrow(task, from_arrow_schema(schema, prefer_timestamp_ntz=False)).toArrow()
@@ -53,7 +53,7 @@ def write(
 
 
 def reported(name: str, files: Iterable[Written], rows: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of REPORT that tell of files; `rows`: how many are in each."""
+    """The rows of REPORT for these files; `rows`: how many are in each."""
     told = [{"name": name, "rows": rows, "file": one.as_dict()} for one in files]
     yield from pa.Table.from_pylist(told, schema=REPORT).to_batches()
 

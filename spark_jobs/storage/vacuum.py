@@ -1,4 +1,4 @@
-"""Remove the files of a Delta table that no kept version names, for who writes the table.
+"""Remove the files of a Delta table that no kept version names; only the table's writer may do so.
 
 table, hours, versions to keep -> delta-rs -> number of files removed.
 """
@@ -11,9 +11,9 @@ from spark_jobs.storage import tables
 
 
 def vacuum(table: str, hours: int, keep: Sequence[int] = ()) -> int:
-    """Files removed that are older than `hours`; 0 where the table does not exist. The newest version is always kept.
+    """Remove files older than `hours` that no version in `keep` nor the newest one names; returns how many.
 
-    Also those that no version has ever named, as a process leaves them that dies before its commit.
+    Files that no version ever named go too: a process that dies before its commit leaves such files.
     """
     if not DeltaTable.is_deltatable(tables.path(table)):
         return 0

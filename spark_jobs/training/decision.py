@@ -1,8 +1,8 @@
-"""Whether a candidate is promoted: only if it is not worse than the model in force, on the same held-out examples.
+"""Decide whether a candidate is promoted: only if it is not worse than the model in force on the held-out examples.
 
 The measure is F1, because either of precision and recall alone is won by flagging nearly nothing, or everything.
-A tie goes to the candidate: nothing held out speaks against it, and it has seen what is newer. Not where the weights
-are the same: promoting them would put a record into the log that changes no score.
+A tie goes to the candidate, because it has seen newer examples; but equal weights are not promoted: that would put a
+record into the log that changes no score.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from spark_jobs.training.linear import Weights
 
 @dataclass(frozen=True)
 class Judged:
-    """A model, judged tonight; cut: what it was trained up to; version: None where it has none yet."""
+    """A model, evaluated tonight; cut: what it was trained up to; version: None if it has none yet."""
 
     weights: Weights
     confusion: Confusion
@@ -28,7 +28,7 @@ class Decision:
 
 
 def decide(candidate: Judged, in_force: Judged | None, least_f1: float) -> Decision:
-    """The rule, with its reason in words. `least_f1` holds where there is no model in force to compare with."""
+    """Whether to promote, with the reason in words. `least_f1` counts where no model is in force to compare with."""
     new = candidate.confusion.f1
     if in_force is None:
         if new < least_f1:

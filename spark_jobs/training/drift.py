@@ -1,6 +1,6 @@
-"""Whether the world has moved since a model was trained: its own scores, then and now.
+"""Measure how far the world has moved since a model was trained: its own scores, then and now.
 
-held-out scores at its training -> Histogram (kept in the ledger); scores of tonight -> shares in the same bins -> PSI.
+held-out scores at its training -> Histogram (kept in the ledger); tonight's scores -> shares in the same bins -> PSI.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
-"""What a model is trained and judged on.
+"""The examples on which a model is trained and evaluated.
 
 batch.<view>_results at a version + facts of the labels up to the cut -> examples: features, yes or no, held out or not.
 
 Held out is about a fifth, chosen by a hash of the key: a payment that is held out tonight was held out last night too,
-so no model is ever judged on what it, or the one before it, was trained on.
+so no model is ever evaluated on what it, or the one before it, was trained on.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.training.linear import Bools, Floats
 
 ONE_OF = 5
-"""One of so many is held out."""
+"""One example of so many is held out."""
 LEAST_OF_A_CLASS = 10
-"""Fewer fraud, or fewer honest ones, in either part say nothing: a held-out part of 5 moves F1 by steps of a tenth."""
+"""Fewer of either class in either part say nothing: with 5 held out, F1 moves by steps of a tenth."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Examples:
     held_out: Part
 
     def lacking(self) -> str | None:
-        """Why nothing can be learnt from them; None where it can."""
+        """Why nothing can be learnt from them; None if something can."""
         for what, part in (("to train on", self.training), ("held out", self.held_out)):
             if min(part.yes, len(part) - part.yes) < LEAST_OF_A_CLASS:
                 found = f"{part.yes:,} yes and {len(part) - part.yes:,} no"
@@ -64,7 +64,7 @@ class Examples:
 def read(model: BoundModel, results_version: int, cut: int) -> Examples:
     """The examples as of a run: the version of the results that it built, the labels with lsn <= cut.
 
-    A label that comes after the cut is not there, however old its payment. The order of rows is that of their time.
+    A label past the cut is not there, however old its payment. Rows are in the order of their time.
     """
     labels = tables.facts(model.declaration.label_of)
     sources: dict[str, duckdb_reader.Table] = {"scored": (model.view.tables[1], results_version)}

@@ -1,4 +1,4 @@
-"""Weights from examples, by pyspark.ml's LinearSVC.
+"""Fit a model's weights to examples, by pyspark.ml's LinearSVC.
 
 training part -> Arrow -> Spark DataFrame of one partition -> LinearSVC -> weights in the features' own scale.
 """
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 ITERATIONS = 25
 TOLERANCE = 1e-6
 REGULARISATION = 1e-2
-"""Of the L2 norm. With ten times less the optimiser went astray on the town's payments."""
+"""The weight of the L2 norm. With ten times less the optimiser went astray on the town's payments."""
 NEAR = 1.01
-"""A last loss of so many times the least is as good: around the minimum they go up and down a little."""
+"""A last loss up to so many times the least is as good: around the minimum losses go up and down a little."""
 LABEL, VECTOR = "label", "features"
 
 
@@ -52,11 +52,11 @@ def fit(spark: "SparkSession", names: tuple[str, ...], part: Part) -> Weights:
 
 
 def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
-    """The model of the least loss on the way.
+    """The model at the step with the least loss.
 
     Hinge loss has kinks, at which the optimiser's line search can fail; LinearSVC then returns where that ended
     [measured: loss 0.019 before, 0.873 after]. So the losses on the way are looked at, and if the last is not the
-    least, it is sent the same way again, only as far as that.
+    least, the same fit runs again, only as far as that step.
     """
     trained = _trained(rows, ITERATIONS)
     best = best_iteration(trained.summary().objectiveHistory)
@@ -64,7 +64,7 @@ def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
 
 
 def best_iteration(losses: Sequence[float]) -> int | None:
-    """Where the least loss was; None: at the end, or as good as that. Raises FitError where the start was the best."""
+    """The step with the least loss; None: the last one is as good. Raises FitError if the start was the best."""
     known = [one if math.isfinite(one) else math.inf for one in losses]
     best = known.index(min(known)) if known else 0
     if best == 0:

@@ -1,4 +1,4 @@
-"""A linear model's weights, and what they make of rows.
+"""A linear model's weights, and the scores that they give to rows.
 
 features (n x f) + weights -> n scores; above 0 is a yes. The view computes the same sum, from the same weights.
 """
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 DIGITS = 6
-"""Decimals of a weight. What is judged are the rounded weights, and they are what is promoted."""
+"""Decimals of a weight. The rounded weights are evaluated, and promoted."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Weights:
 
     @classmethod
     def rounded(cls, intercept: float, features: Sequence[str], weights: Sequence[float]) -> "Weights":
-        """Adding 0.0 makes 0.0 of -0.0."""
+        """The weights, rounded; adding 0.0 turns -0.0 into 0.0."""
         of = {name: round(float(one), DIGITS) + 0.0 for name, one in zip(features, weights, strict=True)}
         return cls(round(float(intercept), DIGITS) + 0.0, of)
 
@@ -38,6 +38,6 @@ class Weights:
         return {"intercept": self.intercept, "of": dict(self.of)}
 
     def scores(self, names: Sequence[str], features: Floats) -> Floats:
-        """Scores of the rows; `names` are the columns'. A feature that these weights do not know has no part in it."""
+        """The scores of the rows; `names` are the columns'. A feature without a weight counts nothing."""
         weights = np.array([self.of.get(name, 0.0) for name in names])
         return np.asarray(self.intercept + features @ weights, np.float64)

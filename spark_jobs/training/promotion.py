@@ -1,4 +1,4 @@
-"""A promotion is an entry of the log: a decision in the ledger, its record in Kafka, then the decision is called sent.
+"""Promote a model version: a decision in the ledger, its record in Kafka, then the decision is marked as sent.
 
 intent -> event, byte for byte the same at each try -> Kafka, acknowledged -> sent. A crash between leaves an intent,
 which the next `train` or `promote` finishes first; a record that is sent twice has one event_id, and counts once.
@@ -23,7 +23,7 @@ Send = Callable[[Contract, dict[str, Any]], None]
 
 
 def promote(store: Store, model: BoundModel, version: int, reason: str, send: Send) -> ModelPromotion:
-    """Score with this version from now on. An unfinished decision is finished first, so that this one is the last."""
+    """Score with this version from now on. An unfinished decision is sent first, so that this one is the last."""
     roll_forward(store, model, send)
     check(model, Weights.from_json(store.model(model.name, version).weights))
     intent = store.intend_model_promotion(model.name, version, reason)
@@ -32,7 +32,7 @@ def promote(store: Store, model: BoundModel, version: int, reason: str, send: Se
 
 
 def roll_forward(store: Store, model: BoundModel, send: Send) -> ModelPromotion | None:
-    """Send the decision that is not sent yet; None where there is none."""
+    """Send the decision that is not sent yet; None if there is none."""
     for one in store.model_promotions(model.name)[-1:]:
         if one.sent_at is None:
             _finish(store, model, one, send)
@@ -41,9 +41,9 @@ def roll_forward(store: Store, model: BoundModel, send: Send) -> ModelPromotion 
 
 
 def check(model: BoundModel, weights: Weights) -> None:
-    """Raises LedgerError where the contract would reject the weights: nobody would score with them.
+    """Raise LedgerError if the contract would reject the weights: nobody would score with them.
 
-    To be called before a decision is written down, which could never be sent otherwise.
+    Call it before a decision is written down, which otherwise could never be sent.
     """
     made = _event(model, weights, version=1, event_id=str(uuid.UUID(int=0)), at=datetime.now(UTC))
     for error in Draft202012Validator(model.promotion.schema).iter_errors(made):

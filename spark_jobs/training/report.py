@@ -12,7 +12,7 @@ Rows = list[dict[str, Any]]
 
 
 def state(model: Model, promotions: Sequence[ModelPromotion]) -> str:
-    """in force, intent (decided, its record not yet in Kafka), promoted (once), refused."""
+    """The version's state: in force, intent (decided, its record not yet in Kafka), promoted (once), refused."""
     own = [one for one in promotions if one.version == model.version]
     sent = [one for one in promotions if one.sent_at is not None]
     if any(one.sent_at is None for one in own):
@@ -43,7 +43,7 @@ def weights(model: Model) -> Rows:
 
 
 def confusion(judged: dict[str, Any]) -> Rows:
-    """The confusion table: rows what was, columns what the model said."""
+    """The confusion table: a row per true class, a column per answer of the model."""
     return [
         {"": "a yes", "flagged": judged["tp"], "let pass": judged["fn"]},
         {"": "a no", "flagged": judged["fp"], "let pass": judged["tn"]},
@@ -58,7 +58,7 @@ def compared(model: Model) -> Rows:
 
 
 def lines(model: Model, promotions: Sequence[ModelPromotion]) -> list[str]:
-    """The rest in words."""
+    """What else there is to say, in sentences."""
     of, drift = model.metrics["examples"], model.metrics["drift"]
     found = [
         f"{model.model} version {model.version}: {state(model, promotions)}; {model.reason}",

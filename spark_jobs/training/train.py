@@ -1,6 +1,6 @@
 """`train`: a new version of a model from what a published run has built; promoted if it is not worse.
 
-run's results + labels up to its cut -> examples -> fit -> judged beside the model in force -> ledger -> (promotion)
+run's results + labels up to its cut -> examples -> fit -> evaluated beside the model in force -> ledger -> (promotion)
 """
 
 import time
@@ -30,7 +30,7 @@ class Result:
 
 
 def train(store: Store, model: BoundModel, run_id: str, fit: Fit, send: promotion.Send) -> Result:
-    """Train once per run: a retry finds the version, and sends its promotion if that has not been sent."""
+    """Train once per run: a retry uses the recorded version, and sends its promotion if that has not been sent."""
     promotion.roll_forward(store, model, send)
     known = store.model_of_run(model.name, run_id)
     if known is None:
@@ -47,7 +47,7 @@ def train(store: Store, model: BoundModel, run_id: str, fit: Fit, send: promotio
 
 
 def _build(store: Store, model: BoundModel, run_id: str) -> Build | None:
-    """What the run has built of the model's view, and published (I17); None where it had nothing new."""
+    """The build of the model's view that the run has published (I17); None if it had nothing new."""
     run = store.run(run_id)
     if run is None or run.state != "finished":
         state = "is not known" if run is None else f"is {run.state} after {run.step}"

@@ -19,7 +19,7 @@ WIDE: Literal["DECIMAL(38,0)"] = "DECIMAL(38,0)"
 
 
 class MeasureError(ValueError):
-    """A measure cannot be taken of this kind of value: `reason` and what to do, `hint`."""
+    """A measure that cannot be taken of this kind of value: `reason`, and `hint`, what to do."""
 
     def __init__(self, reason: str, hint: str):
         super().__init__(reason)

@@ -1,6 +1,6 @@
 """Sample variance from exact sums: count, sum and sum of squares of integers up to 10^12 in size.
 
-parts <name>__count, <name>__sum, <name>__squares -> SQL of the variance, in either dialect.
+state columns <name>__count, <name>__sum, <name>__squares -> SQL of the variance, in either dialect.
 """
 
 from dataclasses import dataclass

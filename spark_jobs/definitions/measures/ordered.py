@@ -14,7 +14,7 @@ from spark_jobs.expressions.kinds import Kind
 
 @dataclass(frozen=True)
 class Last(Measure):
-    """The value of the last fact (nulls count) by occurred_at, topic, partition, offset; of changelogs, by position.
+    """The value of the last fact (nulls count) by occurred_at, topic, partition, offset; over a changelog, by position.
 
     Over a compacted topic the row of a key disappears when its last fact is a tombstone.
     """

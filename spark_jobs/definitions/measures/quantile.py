@@ -26,7 +26,7 @@ def _bucket(shift: str, up: str, down: str, one: str) -> str:
 
 @dataclass(frozen=True)
 class ApproxQuantile(Measure):
-    """About the least value that a share `q` of the values does not exceed; of integers, off by at most 1/128 of it.
+    """About the least integer that a share `q` of the values does not exceed, off by at most 1/128 of it.
 
     q: from 0 (the least value) to 1 (the greatest). Nulls are left out. Each bucket that is met is a stored row, at
     most some hundreds per key.

@@ -25,7 +25,7 @@ class Count(Measure):
 
 @dataclass(frozen=True)
 class Sum(Measure):
-    """Exact sum; of BIGINTs served as BIGINT, and as NULL where it does not fit one."""
+    """Exact sum; a sum of BIGINTs is served as BIGINT, or as NULL if it does not fit one."""
 
     answers: ClassVar[Kind | None] = None
 
