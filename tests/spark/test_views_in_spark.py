@@ -21,7 +21,6 @@ from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.render import serving_sql
 from spark_jobs.testing import cases
-from tests.views.test_views import expected
 
 pytestmark = pytest.mark.spark
 CASES = cases.cases(Path(__file__).parent.parent / "views")
@@ -33,7 +32,7 @@ def test_spark_serves_the_expected_answer(spark: SparkSession, case: cases.Case)
     facts = cases.facts(case.batches)
     for cut in (1, len(case.batches)):
         built, new = cases.until(facts, cut)
-        assert served(spark, views, views.served[case.view], built, new, case.now) == expected(case), f"cut {cut}"
+        assert served(spark, views, views.served[case.view], built, new, case.now) == case.expected, f"cut {cut}"
 
 
 def served(
