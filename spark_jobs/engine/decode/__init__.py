@@ -4,8 +4,8 @@ records (tables.RECORD) -> decode -> facts per event type (Contract.fact_schema)
 Notes of late and rejected records are facts of the type `record_noted` (spark_jobs/notes).
 
 `decode` judges by the schemas that it is given, `decode_logged` by those that the log says were in force.
-`layouts` proves whole columns of records at once; what it cannot prove goes to `rows`, which decides. Pure: Arrow in,
-Arrow out, used by both layers.
+`bulk` proves many records at once; what it cannot prove goes to `rows`, which decides. Pure: Arrow in, Arrow out, used
+by both layers.
 """
 
 from spark_jobs.engine.decode.assemble import Decoded, decode

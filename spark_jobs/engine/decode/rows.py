@@ -3,7 +3,7 @@
 record -> judge -> Fact, or Rejected with its reason.
 
 `strict_json` reads the text, JSON Schema decides with the `jsonschema` library, then values become Arrow's. What
-`layouts` proves in bulk must equal what is said here.
+`bulk` proves must equal what is said here.
 """
 
 import json

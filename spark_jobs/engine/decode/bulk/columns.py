@@ -29,7 +29,7 @@ Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Values = list[Any]
 
-_LOST = 1 << 20  # more quotes than a record has
+_LOST = 1 << 40  # more quotes than any text has
 _QUOTES: dict[type, int] = defaultdict(lambda: 2, {type(ABSENT): 0, str: 4})  # of a member, by its value
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 # The real moments of the years 1970 to 2261 (row_types.YEARS), with 29 February in leap years alone.
@@ -74,7 +74,10 @@ def _quotes(values: Values) -> Counts:
 
 def _within(value: Any) -> int:
     """The quotes inside an object or array that the schema does not know, unless that may be too deep."""
-    text = _ESCAPE.sub(b"", json.dumps(value).encode())
+    try:
+        text = _ESCAPE.sub(b"", json.dumps(value).encode())
+    except RecursionError:
+        return _LOST
     return text.count(b'"') if text.count(b"{") + text.count(b"[") < MAX_DEPTH // 2 else _LOST
 
 

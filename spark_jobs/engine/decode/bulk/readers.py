@@ -28,7 +28,7 @@ _UNNAMEABLE = {*map(chr, range(32)), '"', "\\"}  # what the name of a struct's m
 
 @dataclass(frozen=True)
 class Shape:
-    """An object: its members in order, each an object, of one type for certain, or of several (None)."""
+    """An object: its members in order. Each is an object itself, certainly of one type, or of several types (None)."""
 
     struct: type[msgspec.Struct]  # its members are m0, m1, ...
     members: dict[str, "Shape | type | None"]
@@ -61,7 +61,7 @@ def shape_of(contract: Contract, unknown: frozenset[Path]) -> Shape:
 
 
 def _types(name: str, rules: Mapping[str, Any], contract: Contract) -> Types:
-    """What may stand where the field is taken from; nothing where it is taken from nowhere."""
+    """What may stand at the field's places. Nothing for the type of a nested event: the topic says it."""
     if "const" in rules:
         return frozenset() if contract.nested else frozenset({Literal[rules["const"]]})
     types = {_TYPES[kind] for kind in ([rules["type"]] if isinstance(rules["type"], str) else rules["type"])}

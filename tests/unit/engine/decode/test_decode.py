@@ -169,3 +169,19 @@ def test_many_ways_of_writing_in_one_batch_are_all_read(monkeypatch):
         written.append(json.dumps({name: event[name] for name in order}, indent=turn % 7 or None).encode())
     decoded = decode(records("page_viewed", written), KNOWN)
     assert decoded.facts["page_viewed"].num_rows == len(written)
+
+
+def test_a_record_may_be_nested_a_hundred_deep_and_no_depth_stops_the_others(way):
+    event = json.dumps(PAGE.examples[0])[:-1]
+    depths = [*range(90, 110), *range(900, 1100)]  # Python's own limit among them
+    decoded = way(records("page_viewed", [f'{event},"more":{"[" * n}{"]" * n}}}'.encode() for n in depths]), KNOWN)
+    assert sorted(decoded.facts["page_viewed"]["offset"].to_pylist()) == [*range(10)]
+    assert set(decoded.rejects["reason"].to_pylist()) == {"too_deep"}
+
+
+def test_null_is_none_of_the_listed_values(way, tmp_path):
+    write(tmp_path, fields={"mood": {"type": ["string", "null"], "enum": ["calm"]}})
+    events = [{**SCHEMA["examples"][0], **more} for more in ({}, {"mood": "calm"}, {"mood": None})]
+    decoded = way(records("heart_beaten", events), load_contracts(tmp_path))
+    assert sorted(decoded.facts["heart_beaten"]["offset"].to_pylist()) == [0, 1]
+    assert decoded.rejects["reason"].to_pylist() == ["not_in_enum"]
