@@ -13,11 +13,11 @@ from infra.embedded.airflow import ADMIN
 from infra.embedded.passwords import passwords
 from spark_jobs.settings import Settings
 
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 class AirflowError(Exception):
-    """Airflow refused a call; says which, and what it answered."""
+    """Airflow refused a call, or did not answer it; says which, and what it answered."""
 
 
 class AirflowApi:
@@ -63,3 +63,5 @@ class AirflowApi:
             raise AirflowError(
                 f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:500]}"
             ) from error
+        except OSError as error:  # nobody there, or no answer in time
+            raise AirflowError(f"{method} {path}: {error}; see `./tidemark logs airflow-api`") from error
