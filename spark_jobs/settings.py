@@ -15,7 +15,7 @@ from spark_jobs.orchestration import interface
 ROOT = Path(__file__).resolve().parent.parent
 
 LAYOUT = {"views": "views", "schemas": "schemas/events", "quality": "schemas/quality", "models": "models", "dbt": "dbt"}
-"""Where a project's folder keeps its definitions, unless a setting says otherwise."""
+"""The folders of a project's definitions, unless a setting says otherwise."""
 TOWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/models"}
 """The same of this repository, whose project is the sample town."""
 TOWN_ORACLE = "spark_jobs.sample.oracle.answers:oracle"
@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     topic_retention_hours: int = Field(168, description="Kafka's retention of topics that are not compacted.")
 
     max_records_per_batch: int = Field(500_000, description="Kafka records that one micro-batch takes at most.")
-    direct_records: int = Field(20_000, description="Micro-batches up to this size take the short way (no workers).")
+    direct_records: int = Field(20_000, description="Micro-batches up to this size stay in process (no workers).")
     trigger_ms: int = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
     span_seconds: int = Field(120, description="Length of a span: speed partials of one span are compacted together.")
     id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _laid_out(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Folders that are not given lie in the project's."""
+        """Folders that are not set lie in the project's."""
         project = Path(given.get("project", ROOT)).expanduser().resolve()
         layout = TOWN_LAYOUT if project == ROOT else LAYOUT
         folders = dict(zip(FOLDERS, (project / place for place in layout.values()), strict=True))
@@ -182,7 +182,7 @@ class Settings(BaseSettings):
 
     @property
     def state(self) -> tuple[Path, ...]:
-        """Everything that the platform keeps: what `tidemark reset` removes."""
+        """Everything that the platform keeps, and `tidemark reset` removes."""
         folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
         data = (self._under("warehouse"), self.checkpoints, self.producer_ledger, self.data_docs)
         tools = (self._under("gx"), self._under("dbt"))

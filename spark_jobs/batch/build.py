@@ -1,4 +1,4 @@
-"""`build`: every view at the run's cut, as new versions of its batch tables, visible to nobody yet.
+"""`build`: build every view at the run's cut, as new versions of its batch tables, which nobody sees yet.
 
 facts -> (per view: all, touched buckets, merged, or re-resolved) -> batch.<view> -> one ledger row per view.
 """
@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 
 def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say) -> None:
-    """Build all views of the run. Where nothing is new and nothing is forced, nothing is built or published (I16)."""
+    """Build all views of the run; nothing is built or published if nothing is new and nothing is forced (I16)."""
     run = store.active_run(run_id)
     if (published := store.publication_of(run_id)) is not None:
         say(f"run {run_id} is published already, as publication {published.id}")
@@ -60,7 +60,7 @@ def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> 
 
 
 def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
-    """Event type -> days whose facts were replaced by this run, or by one since what is published was built."""
+    """Event type -> days whose facts this run has replaced, or a run after the published build."""
     changed: dict[str, list[str]] = {}
     for one in store.runs_since_base(run.run_id):
         for event_type, days in one.summary.get("changed_days", {}).items():
@@ -83,7 +83,7 @@ def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
 
 
 def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
-    """Build one view and write down what it became; returns the line to show."""
+    """Build one view and record its versions; returns the line to show."""
     started = time.monotonic()
     source = _built(spark, one)
     rows = duckdb_reader.row_count(one.view.tables[-1], source.versions[-1])
@@ -116,7 +116,7 @@ def _hot_keys(one: BuildTask, version: int) -> list[HotKey] | None:
 
 
 def _built(spark: SparkSession, one: BuildTask) -> Source:
-    """What the view is served from after its build."""
+    """The source of the view after its build."""
     if one.mode is BuildMode.SAME:
         return replace(one.base, cut=one.cut, hot_keys=())
     if isinstance(one.view, AggregateView):

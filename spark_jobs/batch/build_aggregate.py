@@ -16,7 +16,7 @@ from spark_jobs.storage.spark_reader import Slice
 
 
 def build(spark: SparkSession, view: AggregateView, task: BuildTask) -> Source:
-    """batch.<view> at the task's cut."""
+    """Build batch.<view> at the task's cut."""
     [table] = view.tables
     columns = _columns(view)
     spark_writer.create(table, columns)

@@ -1,7 +1,7 @@
 """Build a sequence view: stored rows and results, each with its `stretch_end`.
 
 facts -> rows -> (partitions of keys) mapInArrow(resolve, stretches) -> batch.<view>_rows (what a late event may still
-touch), batch.<view>_results. The rule is in sequence_replay; here it meets Spark, Delta and the horizon.
+touch), batch.<view>_results. The rule is in sequence_replay; here are Spark, Delta and the horizon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,12 +28,12 @@ from spark_jobs.storage.spark_reader import Slice
 SPARK = Dialect.SPARK
 MADE = ("made_rows", "made_results")
 ROWS_AT_ONCE = 500_000
-"""About how many rows a task resolves at once; they are in its memory."""
+"""About how many rows a task resolves at once, in memory."""
 ARROW_ROWS = 65_536
 
 
 def build(spark: SparkSession, view: SequenceView, task: BuildTask) -> Source:
-    """Rows and results at the task's cut. Its horizon: stored rows reach back to it, speed rows before it are late."""
+    """Build rows and results at the task's cut. Stored rows reach back to its horizon; older speed rows are late."""
     rows_table, results_table = view.tables
     row_columns, result_columns = columns(view)
     spark_writer.create(rows_table, row_columns)
@@ -87,7 +87,7 @@ class _Relations:
 def _queries(
     spark: SparkSession, view: SequenceView, task: BuildTask, relations: _Relations
 ) -> tuple[Queries, list[str]]:
-    """The queries, with all relations up to `live` there; and the relations that hold all rows."""
+    """The queries, whose relations up to `live` exist then; and the relations that hold all rows."""
     everything, before = _facts(spark, view, Slice(task.cut)), list[str]()
     if task.mode is BuildMode.FULL:
         queries = sequence_replay.from_scratch(view, SPARK, relations.name, everything)
@@ -113,7 +113,7 @@ def _queries(
 def _resolve(
     spark: SparkSession, view: SequenceView, task: BuildTask, relations: _Relations, horizon: datetime | None
 ) -> None:
-    """Add `made_rows` and `made_results`: what `resolved` makes of `live`, a partition of keys at a time."""
+    """Add `made_rows` and `made_results`: `resolved` over `live`, a partition of keys at a time."""
     schema = pa.schema([(name, pa.struct(list(one))) for name, one in zip(MADE, columns(view), strict=True)])
     live = spark.table(relations.name("live"))
     if task.mode is BuildMode.FULL:
@@ -162,7 +162,7 @@ def _facts(spark: SparkSession, view: SequenceView, wanted: Slice) -> str:
 
 
 def _deep(spark: SparkSession, task: BuildTask, recent: str) -> str | None:
-    """The query of the keys that must be replayed from the facts; None, the usual case, where there is none."""
+    """The query of the keys that must be replayed from the facts; None, the usual case, if there are none."""
     if task.base.horizon is None:
         return None
     deep = sequence_replay.deep_keys(recent, since_epoch(task.base.horizon))
@@ -172,7 +172,7 @@ def _deep(spark: SparkSession, task: BuildTask, recent: str) -> str | None:
 def _horizon(spark: SparkSession, task: BuildTask, rows: list[str]) -> datetime | None:
     """`horizon_days` before the newest row of the slowest kind, or before the cut; never earlier than it was.
 
-    By the rows' own time and not by the clock, so that history that is still being loaded is not all late.
+    The rows' own time decides, not the clock: otherwise history that is still being loaded would all be late.
     """
     together = " UNION ALL ".join(f"SELECT kind, ts FROM {relation}" for relation in rows)
     newest: int | None = spark.sql(

@@ -1,6 +1,6 @@
-"""What each view of a run needs: everything, the touched buckets, a merge, a re-resolution, or nothing. Pure.
+"""Choose each view's build mode: everything, the touched buckets, a merge, a re-resolution, or nothing. Pure.
 
-run + current sources + days with new facts -> one Task per view.
+run + current sources + days with new facts -> one BuildTask per view.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class BuildMode(StrEnum):
 
 @dataclass(frozen=True)
 class BuildTask:
-    """`days`: those to rebuild (BUCKETS). `base`: what was built, None or with a version None when nothing was."""
+    """`days`: those to build again (BUCKETS). `base`: what was built; None, or with a version None, if nothing was."""
 
     view: View
     run_id: str

@@ -1,8 +1,8 @@
-"""One pass over the master log: records to facts, rejects and duplicates.
+"""Decode records of the master log in one pass: facts, rejects and duplicates.
 
 master.log (the run's lsns) -> mapInArrow(decode) -> data files of facts.<type> and master.quarantine that no version
 names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, and
-notes of them.
+their outcomes.
 The layers share `decode`; what differs is de-duplication.
 """
 
@@ -42,7 +42,7 @@ QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
 IDENTITY_FILE = "identities"
-"""What tasks call a file of identities; they call other files by the event type, or by the quarantine's table."""
+"""The name of a file of identities; other files are named by the event type, or by the quarantine's table."""
 
 JudgedBy = tuple[SchemaHistory, int]
 """The schemas of the log, and the cut up to which they count."""
@@ -65,7 +65,7 @@ class DecodedFiles:
 
 @contextmanager
 def scratch(run_id: str) -> Iterator[str]:
-    """A folder beside the tables, which the workers reach; empty, and gone afterwards."""
+    """An empty folder beside the tables, which the workers reach; it is removed afterwards."""
     root = f"{settings().warehouse}/decode.{run_id}"
     fs, path = FileSystem.from_uri(root)
     if fs.get_file_info(path).type is not FileType.NotFound:  # left by a try that was killed
@@ -78,7 +78,7 @@ def scratch(run_id: str) -> Iterator[str]:
 
 
 def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> DecodedFiles:
-    """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: scratch space."""
+    """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: for temporary files."""
     spark = records.spark
     frame, read = records.tasks()
     found = _written(frame, _decoding(read, judged_by, folder))
@@ -154,7 +154,7 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
 
 
 def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
-    """With their day, and in the order of time, so that a day's facts are found by the statistics of row groups."""
+    """The facts with their day, in the order of time, so that statistics of row groups lead to a day's facts."""
     days = facts["occurred_at"].cast(pa.timestamp("us")).cast(pa.date32())
     columns = fact_columns(project_contracts().of(event_type))
     return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
@@ -172,7 +172,7 @@ def _rewritten(
             facts = _table(written.address)
             first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
             here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
-            of_type = here & (ds.field("event_type") == event_type)  # a note is of a record of any type
+            of_type = here & (ds.field("event_type") == event_type)  # an outcome may be of any type's record
             losers = _table(lost, here if event_type == record_outcomes.RECORD_OUTCOME else of_type)
             yield from write(event_type, written.root, without(facts, losers.select(COORDINATES)))
 
@@ -182,7 +182,7 @@ def _rewritten(
 
 
 def _noting() -> Task:
-    """Writes the notes of duplicates."""
+    """A task that writes the outcomes of duplicates."""
     root = tables.path(tables.facts(record_outcomes.RECORD_OUTCOME))
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
-"""`decode`: the master log's new records become facts, quarantined records or counted duplicates.
+"""`decode`: make facts, quarantined records or counted duplicates of the master log's new records.
 
-master.log (previous cut, cut], the lsns of days to rebuild, and those of records that a newer schema takes out of
+master.log (previous cut, cut], the lsns of days to build again, and those of records that a newer schema takes out of
 quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
@@ -30,11 +30,11 @@ from spark_jobs.storage.spark_reader import in_days
 Say = Callable[[str], None]
 
 TAKEN_BACK = "taken_back"
-"""In a run's summary: ranges of older lsns."""
+"""The key in a run's summary for ranges of older lsns."""
 
 
 def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
-    """Bring the facts to the run's cut and decode its days again; a run that has done so does nothing."""
+    """Bring the facts to the run's cut and decode its days again; do nothing if the run has done so."""
     if run.step != "plan":
         return
     decode_tables.create()
@@ -80,12 +80,12 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by:
 
 
 def _types_with_facts() -> list[str]:
-    """Each table in a query costs its planning, empty or not."""
+    """The event types that have facts: each table in a query costs its planning, empty or not."""
     return [one for one in project_contracts().event_types if duckdb_reader.row_count(tables.facts(one))]
 
 
 def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
-    """Identities of all earlier facts, in one relation: a join for each event type took most of a decode's time."""
+    """The identities of all earlier facts, in one relation: a join per event type took most of a decode's time."""
     types = [one for one in _types_with_facts() if one != record_outcomes.RECORD_OUTCOME] if todo.previous else []
     return reduce(DataFrame.union, [_identities(spark, one, todo) for one in types]) if types else None
 
@@ -112,7 +112,7 @@ def _write(todo: Scope, found: DecodedFiles, changed: Collection[str], say: Say)
 
 
 def _changed_days(spark: SparkSession, todo: Scope, found: DecodedFiles) -> dict[str, list[str]]:
-    """Event type -> days whose facts of the lsns decoded again are not what they were (I7: none, as a rule)."""
+    """Event type -> days whose facts changed when lsns were decoded again (I7: none, as a rule)."""
     again = todo.sql_again()
     before = _marks(
         [(t, spark_reader.rows(spark, tables.facts(t)).where(again)) for t in project_contracts().event_types]

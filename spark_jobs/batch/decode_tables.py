@@ -1,4 +1,4 @@
-"""The tables of the `decode` step: how they are made, and how a run's rows replace what is there.
+"""Make the tables of the `decode` step, and replace rows in them by a run's rows.
 
 Contracts -> facts.<type>, master.quarantine, master.duplicates.
 """
@@ -24,7 +24,7 @@ STATISTICS = "lsn,day,occurred_at"
 
 
 def create() -> None:
-    """Every table of this step exists, empty at first, with a column for every field of its contract."""
+    """Create every table of this step, with a column for every field of its contract."""
     statistics = {"delta.dataSkippingStatsColumns": STATISTICS}
     for one in project_contracts():
         ddl.create(tables.facts(one.event_type), fact_columns(one), properties=statistics)
@@ -34,7 +34,7 @@ def create() -> None:
 
 @dataclass(frozen=True)
 class Output:
-    """Rows for a table, and the files that hold just these rows, if any.
+    """Rows for a table, and the files that hold exactly these rows, if any.
 
     also_again: replace the table's rows of the lsns decoded again too, not only of the new ones.
     """
@@ -47,7 +47,7 @@ class Output:
 
 
 def replace(output: Output, todo: Scope) -> None:
-    """Put the rows of the scope in the place of the table's.
+    """Replace the table's rows of the scope.
 
     Where the table has no such rows, as in every first try of new lsns, the files become part of it as they are.
     """
@@ -63,7 +63,7 @@ def replace(output: Output, todo: Scope) -> None:
 
 
 def _newest_lsn(table: str) -> int:
-    """From the table's file statistics; 2**63 - 1 where a file has none."""
+    """The newest lsn, from the table's file statistics; 2**63 - 1 if a file has none."""
     found = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
     if not found.num_rows:
         return 0

@@ -1,7 +1,7 @@
-"""The cap: keys of a sequence view whose open stretch has become too long to be resolved at every question.
+"""Hot keys: keys of a sequence view whose open stretch has become too long to be resolved at every question.
 
-stored rows of a build -> CappedKey -> ledger. Such a key is served as of the build; what it sends later waits for the
-next one, which resolves all of it. A bot costs its own freshness, and no other reader's time.
+stored rows of a build -> HotKey -> ledger. A hot key is served as of the build; its later rows are deferred to the next
+build, which resolves all of them. So a bot costs its own freshness, and no reader's time.
 """
 
 from spark_jobs.definitions.bound_view import SequenceView
@@ -11,7 +11,7 @@ from spark_jobs.ledger.schema import HotKey
 from spark_jobs.storage import duckdb_reader
 
 MOST = 1_000
-"""So many keys of a view are capped at most, those with the longest stretches: each is a literal in the serving SQL."""
+"""At most so many keys of a view are hot, those with the longest stretches: each is a literal in the serving SQL."""
 
 
 def hot_keys(view: SequenceView, version: int, most_rows: int) -> list[HotKey]:

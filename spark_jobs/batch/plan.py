@@ -15,7 +15,7 @@ Mode = Literal["changed", "full"]
 
 
 def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date] = (), mode: Mode = "changed") -> Run:
-    """The run's plan: new, or as its first try wrote it.
+    """Plan the run, or return the plan that its first try wrote.
 
     columns: of every view (`View.column`). The cut is the highest lsn that is complete in master.log and in
     speed.partials for every view, with nothing missing below. Raises RunActive while another run is at work.
@@ -38,7 +38,7 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
 
 
 def describe(run: Run) -> list[str]:
-    """What the plan says, for people: one line a thing."""
+    """The plan in lines, for people."""
     new = f"lsn {run.previous_cut + 1} to {run.cut} are new" if run.cut > run.previous_cut else "nothing is new"
     lines = [f"run {run.run_id}: cut {run.cut}, mode {run.mode}; {new}"]
     if run.days:

@@ -1,7 +1,7 @@
-"""Records that come out of quarantine because a schema that came after them accepts them.
+"""Release records from quarantine that a schema accepts which came after them.
 
 schemas that came in force in (previous cut, cut] -> quarantined records of their topics -> decode -> the lsns to decode
-again: of those records, and of what repeats them, for the first record of an identity counts.
+again: those of the records and of their repetitions, as the first record of an identity counts.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ RECORDS_AT_ONCE = 100_000
 
 
 def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
-    """Lsns at or below `previous` whose facts are others at `cut`."""
+    """The lsns up to `previous` whose facts are different at `cut`."""
     new = {one.event_type for one in history.within(previous, cut)}
     topics = sorted({project_contracts().of(event_type).topic for event_type in new})
     if not topics or not duckdb_reader.exists(tables.QUARANTINE):

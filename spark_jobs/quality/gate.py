@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Session = Callable[[], "SparkSession"]
-"""The Spark session, started when it is first asked for."""
+"""Returns the Spark session, started at the first call."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, accept: str | None = None) -> bool:
-    """Audit the run's builds and write down the verdict; True where it passed.
+    """Audit the run's builds and record the verdict; True if it passed.
 
     accept: an operator's reason to publish although rows differ for no known cause; it is kept with the verdict.
     """
@@ -93,10 +93,10 @@ def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, a
 
 
 def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: Relation) -> Verdict:
-    """A table that cannot be read or validated fails; it does not go unaudited.
+    """The verdict on a table; one that cannot be read or validated fails.
 
-    A small one passes by a look in memory, which takes no time beside the planning of Spark's queries. Spark has the
-    last word on all others: on large ones, and on those where that look found something.
+    A small table may pass by a check in memory, which takes no time beside the planning of Spark's queries. Spark
+    checks the others: large ones, and those in which the check in memory found something.
     """
     import duckdb
     from py4j.protocol import Py4JError
@@ -114,7 +114,7 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
 
 
 def agreement_lines(one: Agreement) -> Iterator[str]:
-    """What is to be said of a view's agreement: nothing where all rows agree."""
+    """The lines about a view's agreement: none if all rows agree."""
     if one.causes:
         causes = ", ".join(f"{rows:,} {cause}" for cause, rows in one.causes.items())
         yield f"{one.view}: {one.differing:,} of {one.rows:,} rows differ from speed: {causes}"

@@ -1,8 +1,8 @@
-"""Keys of sequence views that are never quiet: bots, machines, a key that was chosen too wide.
+"""Notices about keys of sequence views that are never quiet: bots, machines, a key that was chosen too wide.
 
-stored rows of a build -> stretches longer than the horizon, keys that are capped -> a sentence per view.
+stored rows of a build -> stretches longer than the horizon, hot keys -> a sentence per view.
 All rows of a stretch are kept. But each new row of such a key resolves its whole stretch, and the stretch grows, until
-the key is capped (`batch/hot_keys.py`). The remedy is the view's: a narrower key (`views/ad_click_through.py`), or a
+the key is hot (`batch/hot_keys.py`). The remedy is the view's: a narrower key (`views/ad_click_through.py`), or a
 carried row (`views/bus_speed.py`).
 """
 
@@ -22,7 +22,7 @@ MANY = 100
 
 
 def long_stretches(views: Views, builds: Mapping[str, Build], horizon: timedelta) -> Iterator[str]:
-    """A sentence for each view with many rows in a stretch longer than `horizon`; an open end is not meant."""
+    """A sentence for each view with many rows in a stretch longer than `horizon`; open ends do not count."""
     for view in views:
         if isinstance(view, SequenceView) and view.id in builds:
             count, named = _found(view, builds[view.id].batch_version, horizon)
@@ -34,7 +34,7 @@ def long_stretches(views: Views, builds: Mapping[str, Build], horizon: timedelta
 
 
 def hot_keys(store: Store, run_id: str) -> Iterator[str]:
-    """A sentence for each view of which a run's build has keys that wait for builds from now on."""
+    """A sentence for each view that has hot keys in a run's build."""
     for view_id, built in store.builds(run_id).items():
         if found := store.hot_keys(view_id, built.batch_version):
             named = ", ".join(one.key for one in found[:NAMED])

@@ -1,7 +1,7 @@
-"""Everything derived, once more, from the log alone: facts and views, in DuckDB, without a JVM.
+"""Recompute facts and views from the log alone, in DuckDB, without a JVM.
 
 master.log (lsn <= cut) -> decode -> first of each identity -> partials and results. What the batch layer stored must
-equal it (I7, I8). The engine and the SQL dialect are not the batch layer's, decode and the views are.
+equal it (I7, I8). It shares decode and the views with the batch layer, but neither engine nor SQL dialect.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ def facts(
     history: SchemaHistory = EVERY_SCHEMA,
     cut: int = AS_LANDED,
 ) -> None:
-    """Tables in `con`: `facts_<type>`, `rejects` and `duplicates`, as the batch layer would have made them at `cut`."""
+    """Make the tables `facts_<type>`, `rejects`, `duplicates` in `con`, as the batch layer would have at `cut`."""
     known = project_contracts()
     con.register("nothing", row_types.REJECT.empty_table())
     con.execute("CREATE OR REPLACE TEMP TABLE rejects AS FROM nothing")
@@ -79,7 +79,7 @@ def _split(con: duckdb.DuckDBPyConnection, known: Contracts) -> None:
 
 
 def settled(con: duckdb.DuckDBPyConnection, contract: Contract, losers: str) -> str:
-    """SELECT of what counts of a type: all but `losers`, a table of duplicates, whose notes stand in for others."""
+    """SELECT of the rows of a type that count: all but the duplicates `losers`, which count as their outcomes."""
     kept = f'SELECT * FROM {all_of(contract)} ANTI JOIN {losers} USING (lsn, topic, partition, "offset")'
     if not contract.is_outcome:
         return kept
@@ -107,7 +107,7 @@ class Recomputed:
 
 
 def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
-    """SELECT of the view's rows over all of `facts_<type>`; of an aggregate as `LocalAnswers.own` gives them."""
+    """SELECT of the view's rows over all of `facts_<type>`; for an aggregate as `LocalAnswers.own` gives them."""
     return serving_plan.own_answer(view, Recomputed(con, [view]))
 
 
@@ -128,5 +128,5 @@ def stored(view: SequenceView) -> tuple[str, str]:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A connection to rebuild in."""
+    """A connection in which to recompute."""
     return duckdb_reader.connect({}, sketches=True)

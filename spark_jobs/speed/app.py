@@ -58,7 +58,7 @@ Control = Callable[[int], dict[str, object]]
 
 
 class SpeedLayer:
-    """The state between micro-batches: the log's end, the known ids, the views set aside."""
+    """The application and its state between micro-batches: the log's end, the known ids, the views set aside."""
 
     def __init__(self, spark: SparkSession, store: ledger.Store, broker: Broker) -> None:
         self.spark, self.store, self.broker = spark, store, broker
@@ -74,7 +74,7 @@ class SpeedLayer:
         self.side_inputs: SideInputs
 
     def prepare(self) -> None:
-        """Topics, tables, the log's end, everything that the log has and the partials lack, and new schemas."""
+        """Make topics and tables, read the log's end, catch up with the log, and land new schemas."""
         view_lock.check(self.store, self.views)
         topics.create(project_contracts())
         in_force = land.create()
@@ -93,7 +93,7 @@ class SpeedLayer:
         self._land_schemas()
 
     def _floors(self) -> dict[str, int]:
-        """Per view column the cut of its current publication: below it the batch build answers."""
+        """View column -> the cut of its current publication, up to which the batch build answers."""
         current = self.store.current_publication()
         sources = self.store.sources(current) if current else {}
         return {view.column: sources[view.id].cut for view in self.views if view.id in sources}
@@ -121,14 +121,14 @@ class SpeedLayer:
         return continuity.starting_offsets(self.end, available, topic_ids)
 
     def _land_schemas(self) -> None:
-        """An empty micro-batch by which the schema versions that are new come in force."""
+        """Land an empty micro-batch, by which new schema versions come in force."""
         lsn = self.end.lsn + 1
         if new := self.history.within(self.end.lsn, lsn):
             self._land_nothing(schemas=new)
             log.info("in force from lsn %d on: %s", lsn, ", ".join(one.name for one in new))
 
     def _land_recovery(self, losses: list[str]) -> None:
-        """An empty micro-batch that says what is lost; from it on the log follows the new offsets."""
+        """Land an empty micro-batch that says what is lost; from it on the log follows the new offsets."""
         self._land_nothing({"accepted_loss": "; ".join(losses)})
 
     def _land_nothing(self, said: Mapping[str, object] = MappingProxyType({}), schemas: Sequence[Entry] = ()) -> None:
@@ -141,7 +141,7 @@ class SpeedLayer:
         self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
 
     def run(self) -> None:
-        """Start the query and stay until it ends, which it does only by an exception or a stop."""
+        """Start the query and wait until it ends, by an exception or a stop."""
         self.start = self.starting_offsets()
         self.folder = checkpoint.fresh(self.epoch)
         query = (
@@ -165,7 +165,7 @@ class SpeedLayer:
             query.awaitTermination()
 
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
-        """Land one micro-batch and compute its partials; also an empty one, which moves the offsets on."""
+        """Land one micro-batch and compute its partials; an empty one too, as it moves the offsets on."""
         with self.turn:
             self.status.batch_begins()
             self._micro_batch(batch, batch_id)
@@ -208,7 +208,7 @@ class SpeedLayer:
         return process(batch, {lsn: records}, self._active(), self.window, self.side_inputs, started_at)
 
     def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
-        """The columns of tables.RECORD, in few partitions: one task per core, not one per Kafka partition."""
+        """The columns of row_types.RECORD, in few partitions: one task per core, not one per Kafka partition."""
         names = [field.name for field in row_types.RECORD]
         return batch.withColumn("lsn", F.lit(lsn).cast("bigint")).select(names).coalesce(settings().cores)
 

@@ -1,4 +1,4 @@
-"""The names by which readers reach the hot tables and the serving views, given when the speed layer starts.
+"""Give the hot tables and the serving views, at a start of the speed layer, the names by which readers reach them.
 
 views, ledger -> statements to the Thrift server, again until it takes them. Landing does not wait for it.
 """
@@ -15,7 +15,7 @@ PAUSE_SECONDS = 1.0
 
 
 def name_for_readers(store: ledger.Store, status: Status) -> None:
-    """Returns when every name is there; `status` says what is refused meanwhile."""
+    """Give the names, and return when every one is there; `status` says what is refused meanwhile."""
     while True:
         try:
             with connect() as connection:

@@ -24,7 +24,7 @@ from spark_jobs.storage.side_inputs import SideInputs
 
 @dataclass(frozen=True)
 class Gap:
-    """Consecutive lsns that lack the same views; `is_new`: they have no partials of any view, nor verdicts."""
+    """Consecutive lsns that lack the same views; `is_new`: they have no partials at all, nor verdicts."""
 
     counts: Mapping[int, int]
     views: frozenset[str]
@@ -38,7 +38,7 @@ class Gap:
 def gaps(
     landed: Mapping[int, int], covered: Mapping[int, frozenset[str]], floors: Mapping[str, int], most_records: int
 ) -> Iterator[Gap]:
-    """What is missing, in lsn order, in portions of about `most_records`.
+    """The gaps, in lsn order, in portions of about `most_records`.
 
     landed: records per lsn of the log; covered: views with partials per lsn; floors: per view column, the lsn
     at and below which its batch build makes partials needless.
@@ -72,7 +72,7 @@ def catch_up(
     side_inputs: SideInputs,
     progress: Callable[[Gap, Outcome], None],
 ) -> None:
-    """Compute all that is missing. `floors` by view column; a view without a floor is needed from the first lsn on."""
+    """Compute all missing partials. `floors`: as in `gaps`; a view without one is needed from the first lsn on."""
     wanted = {view.column: floors.get(view.column, 0) for view in views}
     above = min(wanted.values(), default=0)
     computed = {lsn: found.views for lsn, found in coverage.covered(above).items()}

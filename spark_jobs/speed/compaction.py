@@ -1,4 +1,4 @@
-"""Compaction of the hot tables, beside the micro-batches.
+"""Compact the hot tables, beside the micro-batches.
 
 speed.partials: the files that micro-batches committed -> per span and kind of row one file, with that kind's columns
 alone. master.log: small files of a day -> larger ones. The rows stay the same, and their order has no meaning.
@@ -25,9 +25,9 @@ from spark_jobs.storage.data_files import FileWriter, Written
 log = logging.getLogger("tidemark.speed.compaction")
 
 MANY_COMMITS = 16
-"""Files of micro-batches that wait for each other: a reader opens them all, and each costs it milliseconds."""
+"""Files of so many micro-batches wait for compaction: a reader opens them all, and each costs milliseconds."""
 MANY_LOG_FILES = 100
-"""Small files of a day; the log has no reader in a hurry."""
+"""So many small files of a day wait; the log has no reader in a hurry."""
 LOG_FILE = 16 * 2**20
 """Bytes; a file of the log that is larger is not written again."""
 ROW_GROUP = 20_000
@@ -40,7 +40,7 @@ def current_span() -> int:
 
 
 def compact(turn: threading.Lock) -> None:
-    """Whatever is worth it. `turn` is held for the commits of partials alone."""
+    """Compact whatever is worth it. `turn` is held for the commits of partials alone."""
     partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span()):
         _join(span, current_span() if span == OPEN else span, turn)
@@ -60,7 +60,7 @@ def trim(up_to_lsn: int, turn: threading.Lock) -> None:
 
 
 def fragmented(added: pa.Table, now: int) -> list[int]:
-    """Spans to compact, OPEN first. `added`: the add actions of speed.partials, flat; `now`: the span that goes on."""
+    """Spans to compact, OPEN first. `added`: the flat add actions of speed.partials; `now`: the current span."""
     of_span = Counter(added["partition.span"].to_pylist())
     of_kind = Counter(zip(added["partition.span"].to_pylist(), added["min.view"].to_pylist(), strict=True))
     again = {span for (span, _), count in of_kind.items() if span not in (OPEN, now) and count > 1}
@@ -68,7 +68,7 @@ def fragmented(added: pa.Table, now: int) -> list[int]:
 
 
 def _join(span: int, into: int, turn: threading.Lock) -> None:
-    """The files of a span as one per kind of row in the span `into`, in one version."""
+    """Join the files of a span, in one version, to one per kind of row in the span `into`."""
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     there = table.to_pyarrow_dataset(file_pruning_predicate=[(SPAN, "=", str(span))])
     written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]

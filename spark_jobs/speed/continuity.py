@@ -11,7 +11,7 @@ from spark_jobs.contracts.row_types import Partition
 
 
 class Stop(Exception):
-    """The input does not continue the log; nothing was changed. The message names the hole and the way out."""
+    """The input does not continue the log; nothing was changed. The message names the hole and what to do."""
 
 
 @dataclass(frozen=True)

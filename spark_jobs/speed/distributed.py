@@ -1,9 +1,9 @@
-"""Large micro-batches and catch-up: the steps of `partials_step` on Spark's workers, who write the files themselves.
+"""Large micro-batches and catch-up: the steps of `partials_step` on Spark's workers, which write the files themselves.
 
 records -> take: mapInArrow(land?, decode) -> facts on disk, for as long as the pass lasts
 facts + verdict -> derive: mapInArrow(drop duplicates, views) -> data files of speed.partials that no version names yet
 
-Between the two the driver judges which facts are duplicates: a task sees only its own. Records come from Kafka, once,
+Between the two the driver says which facts are duplicates: a task sees only its own. Records come from Kafka, once,
 through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
 """
 
@@ -35,7 +35,7 @@ from spark_jobs.storage.task_files import Batches, Task
 FAILURE_ROW = "__failed__"
 """A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
 RECORDS_ROW = "__records__"
-"""How many records a task was given."""
+"""How many records a task got."""
 REPORT = pa.schema([*task_files.REPORT, *FIXED, ("size", pa.int64())])
 """What the driver is told: files, the control rows of rejected records, and these two kinds."""
 
@@ -80,7 +80,7 @@ class StagedBatch:
 
 
 def take(records: Records, history: SchemaHistory, landed_on: date | None = None) -> StagedBatch:
-    """Decode `records` (columns of tables.RECORD); with `landed_on`, also write them to the log's files."""
+    """Decode `records` (columns of row_types.RECORD); with `landed_on`, also write them to the log's files."""
     frame, read = records.tasks() if isinstance(records, LogRecords) else (records.select(row_types.RECORD.names), iter)
     log, facts = tables.path(tables.MASTER_LOG), staged_facts.root()
     report = task_files.run(frame, _taking(read, history, landed_on, log, facts), REPORT)

@@ -25,7 +25,7 @@ log = logging.getLogger("tidemark.speed.housekeeping")
 
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
 UNREAD_HOURS = 24
-"""How long a file stays that the newest version does not name; no reader takes so long."""
+"""How long a file stays that the newest version does not name; every reader is faster."""
 
 
 class Housekeeping:
@@ -66,7 +66,7 @@ class Housekeeping:
                 self._status.set(alarms={"housekeeping": str(error).splitlines()[0]})
 
     def _look(self) -> None:
-        """Lag per topic, and the alarm when what is unread nears Kafka's retention (I14)."""
+        """Look at the lag per topic; raise an alarm when unread records near Kafka's retention (I14)."""
         with self._turn:
             end, partitions = self._end(), self._broker.partitions()[1]
             available = self._broker.available(partitions)

@@ -24,7 +24,7 @@ from spark_jobs.storage.side_inputs import SideInputs
 
 
 class InProcessWriter:
-    """The log and the partials, opened once. `history`: the schemas that records are judged by."""
+    """The log and the partials, opened once. `history`: the schemas that judge the records."""
 
     def __init__(self, history: SchemaHistory) -> None:
         self._history = history
@@ -32,13 +32,13 @@ class InProcessWriter:
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
     def land(self, records: pa.Table, lsn: int, control: Mapping[str, object], schemas: Sequence[Entry] = ()) -> None:
-        """As `land.commit`: the records and their control row, in one commit; and schemas that come in force by it."""
+        """Land records and their control row in one commit, as `land.commit`, with schemas that come in force by it."""
         row = batch_row(lsn, control)
         day = row["landed_on"][0].as_py()
         _append(self._log, _in_schema([stamped(records, day), schema_rows(schemas, day), row], row_types.LOG), lsn)
 
     def decode(self, records: pa.Table, lsn: int) -> "InProcessBatch":
-        """The records of one lsn, to be processed."""
+        """Decode the records of one lsn."""
         decoded = decode_logged(records, self._history)
         return InProcessBatch(self._partials, lsn, decoded, found_rows(row_types.REJECT_ROW, decoded.rejects))
 
@@ -72,7 +72,7 @@ class InProcessBatch:
 
 
 def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:
-    """In one chunk: delta-rs 1.6 aborts the process where the columns of a table are cut at different places."""
+    """The rows in one chunk: delta-rs 1.6 aborts the process if columns of a table are cut at different rows."""
     return pa.concat_tables(parts, promote_options="default").select(schema.names).cast(schema).combine_chunks()
 
 

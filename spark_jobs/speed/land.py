@@ -1,6 +1,6 @@
-"""Landing: one micro-batch into the master log, in one commit, with its control row.
+"""Land one micro-batch in the master log, in one commit, with its control row.
 
-files of a micro-batch + lsn -> master.log. And the other way: where does the log end?
+files of a micro-batch + lsn -> master.log -> where the log ends
 """
 
 import datetime as dt
@@ -17,13 +17,13 @@ from spark_jobs.storage import data_files, ddl, log_reader, tables
 from spark_jobs.storage.data_files import FileWriter, Written
 
 BEFORE_ALL = 0
-"""The lsn of what is in force when a log begins."""
+"""The lsn of the schemas that are in force when a log begins."""
 
 
 def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
-    """The master log exists; append only, so nobody may alter a row by accident. Returns what it says is in force.
+    """Create the master log, append only, so that nobody alters a row by accident. Returns its schema history.
 
-    begins_with: the schemas of a new log; None: all there are. Raises ContractError where one in force has changed.
+    begins_with: the schemas of a new log; None: all. Raises ContractError if one in force has changed.
     """
     properties = {"delta.appendOnly": "true", **ddl.COMMITTED_OFTEN, **ddl.looked_up_by("lsn", "kind")}
     ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
@@ -34,7 +34,7 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
 
 
 def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
-    """Files of records at `lsn` and their `__batch__` row, in one commit. `control`: the fields of `tables.BATCH`.
+    """Commit files of records at `lsn` with their `__batch__` row. `control`: the fields of `row_types.BATCH`.
 
     All are in the partition of the day that `written` was made for.
     """

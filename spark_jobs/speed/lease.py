@@ -14,9 +14,9 @@ from spark_jobs.settings import settings
 
 
 def acquire(spark: SparkSession, wait_seconds: float = 60) -> Any:
-    """Take both locks, waiting for a dying predecessor. Keep what is returned referenced.
+    """Take both locks, waiting for a dying predecessor. Keep a reference to what is returned.
 
-    Raises RuntimeError where another application still holds one after `wait_seconds`.
+    Raises RuntimeError if another application still holds one after `wait_seconds`.
     """
     settings().run_dir.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + wait_seconds

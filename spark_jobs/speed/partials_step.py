@@ -1,6 +1,6 @@
-"""The second half of a micro-batch: its facts' partials, duplicates judged, in one commit.
+"""The second half of a micro-batch: the verdict on its duplicates, and its facts' partials, in one commit.
 
-Batch (decoded facts, wherever they are) -> verdict -> partials; does a view fail? again without it -> one commit to
+Batch (decoded facts, wherever they are) -> verdict -> partials, once more without a view that fails -> one commit to
 speed.partials. Small micro-batches stay in this process (`in_process`), large ones and catch-up are on Spark's workers
 (`distributed`): the steps are these.
 """
@@ -57,12 +57,12 @@ class Batch(Protocol):
         """One version of speed.partials with the partials, the control rows and a `__batch__` row per lsn."""
 
     def close(self, side_inputs: SideInputs) -> None:
-        """Let the facts go; where they are at hand, later micro-batches may see them as side inputs."""
+        """Release the facts; if they are in memory, later micro-batches may see them as side inputs."""
 
 
 @dataclass
 class Outcome:
-    """What a pass found: the ids that count and those that do not, per lsn its rejects, why which view failed."""
+    """What a pass found: ids that count, ids that repeat one, rejects per lsn, and why a view failed."""
 
     verdict: Verdict
     rejects: dict[int, int] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def process(
     side_inputs: SideInputs,
     started_at: dt.datetime,
 ) -> Outcome:
-    """Partials of lsns that have none yet; `counts`: records per lsn. Adds their ids to the window."""
+    """Compute the partials of lsns that have none; `counts`: records per lsn. Adds their ids to the window."""
     verdict = duplicates_verdict(batch.ids(), window)
     derived = _without_failures(batch, views, verdict.duplicates, side_inputs.before(max(counts)))
     outcome = Outcome(verdict, _per_lsn(pa.concat_tables([batch.rejects, derived.rejects])), derived.failed)
@@ -108,7 +108,7 @@ def process(
 def process_again(
     batch: Batch, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
 ) -> Outcome:
-    """Partials of `views` for lsns whose `duplicates` have been judged before."""
+    """Compute partials of `views` for lsns whose `duplicates` are known from before."""
     derived = _without_failures(batch, views, duplicates, side_inputs.before(max(lsns)))
     computed = [view.column for view in views if view.column not in derived.failed]
     batch.commit(derived, [(lsn, {"views": computed}) for lsn in lsns], ())
@@ -119,7 +119,7 @@ def process_again(
 def _without_failures(
     batch: Batch, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
 ) -> Derived:
-    """Derive again until no view fails, as there may be rows of those that do."""
+    """Derive again until no view fails, as a failed view may have left rows."""
     failed: dict[str, str] = {}
     while (derived := batch.derive(views, duplicates, side_inputs)).failed:
         batch.undo(derived)

@@ -23,7 +23,7 @@ OPEN = 0
 
 
 def create(views: Sequence[View]) -> None:
-    """speed.partials exists, with a column per view."""
+    """Create speed.partials, with a column per view."""
     properties = {**ddl.COMMITTED_OFTEN, **ddl.looked_up_by("view", "lsn")}
     schema = partials_schema(views).insert(2, pa.field(SPAN, pa.int64()))
     ddl.create(tables.SPEED_PARTIALS, schema, partition_by=[SPAN], properties=properties)
@@ -34,7 +34,7 @@ def commit(
     controls: Sequence[tuple[int, Mapping[str, object]]],
     found: Iterable[pa.Table] = (),
 ) -> None:
-    """Files of a pass, what it `found` (control rows) and a `__batch__` row per (lsn, fields), in one commit."""
+    """Commit a pass at once: its files, what it `found` (control rows), a `__batch__` row per (lsn, fields)."""
     root = tables.path(tables.SPEED_PARTIALS)
     with FileWriter(root, (SPAN, OPEN)) as last:
         for rows in (*found, control_rows(controls)):
@@ -43,7 +43,7 @@ def commit(
 
 
 def control_rows(controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Table:
-    """The `__batch__` rows: (lsn, fields of `tables.CONTROL`) each."""
+    """The `__batch__` rows, each of (lsn, fields of `row_types.CONTROL`)."""
     listed = [{"view": row_types.BATCH_ROW, "lsn": lsn, "control": fields} for lsn, fields in controls]
     return pa.Table.from_pylist(listed, schema=FIXED)
 
@@ -64,7 +64,7 @@ def recent_ids() -> pa.Table:
 
 
 def duplicates(first_lsn: int, last_lsn: int) -> pa.Table:
-    """The verdicts on lsns first..last: lsn and coordinates of records found to be duplicates."""
+    """The duplicates that a pass found in lsns first..last: lsn and coordinates."""
     lsn = pc.field("lsn")
     wanted = (lsn >= first_lsn) & (lsn <= last_lsn) & (pc.field("view") == row_types.DUPLICATE_ROW)
     return _read({"lsn": lsn, **{name: pc.field("control", name) for name in ("topic", "partition", "offset")}}, wanted)

@@ -1,8 +1,7 @@
 """The pass: decoded facts to the rows of speed.partials, for all views at once.
 
-facts - duplicates + their notes -> partials per view -> rows of speed.partials, not yet written; and the control rows
-beside them.
-Used for a micro-batch and for catch-up alike: rows carry their own lsn. Pure.
+facts - duplicates + their outcomes -> partials per view -> rows of speed.partials, not yet written, and control rows.
+Micro-batches and catch-up use it alike: rows carry their own lsn. Pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from spark_jobs.engine.partials import Pass, compute
 
 FIXED = pa.schema([("view", pa.string()), ("lsn", pa.int64()), ("control", row_types.CONTROL)])
 IDS = pa.schema([("identity", pa.binary(16)), ("event_type", pa.string()), *row_types.COORDINATES])
-"""What the verdict on duplicates needs of a fact."""
+"""The columns of a fact that the verdict on duplicates needs."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,13 @@ def partials_schema(views: Sequence[View]) -> pa.Schema:
 
 
 def ids_of(facts: Mapping[str, pa.Table]) -> pa.Table:
-    """Identity, event type and coordinates of all facts; notes have no identity."""
+    """Identity, event type and coordinates of all facts; record outcomes have no identity."""
     counted = record_outcomes.countable(facts).values()
     return pa.concat_tables([IDS.empty_table(), *(rows.select(IDS.names).cast(IDS) for rows in counted)])
 
 
 def duplicates_verdict(ids: pa.Table, window: IdWindow) -> Verdict:
-    """One fact an identity counts, the earliest in the log; none where an earlier micro-batch has it."""
+    """Say which facts count: the earliest of each identity, if no earlier micro-batch has it."""
     known = pa.array(window.known(packed(ids)))
     kept, repeated = first_of_each(ids.filter(pc.invert(known)))
     return Verdict(kept, pa.concat_tables([ids.filter(known), repeated]))
@@ -54,7 +53,7 @@ def duplicates_verdict(ids: pa.Table, window: IdWindow) -> Verdict:
 def views_over(
     facts: Mapping[str, pa.Table], views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
 ) -> Pass:
-    """The partials of the facts that are no `duplicates` (their coordinates), and of outcomes."""
+    """Compute the partials of all facts but the `duplicates` (their coordinates), and of record outcomes."""
     return compute({**record_outcomes.settled(facts, duplicates), **side_inputs}, views)
 
 

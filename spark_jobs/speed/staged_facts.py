@@ -1,6 +1,6 @@
 """Decoded facts between the two halves of a pass: Arrow files beside speed.partials that no version names.
 
-facts of a chunk of records -> ScratchWriter -> a file per task -> ids of all, for the verdict on duplicates -> portions
+facts of a chunk -> StagedFactsWriter -> a file per task -> ids of all, for the verdict on duplicates -> portions
 of facts, for the views. Deleted once the pass is committed; what a crash leaves goes at the next start.
 """
 
@@ -27,7 +27,7 @@ def root() -> str:
 
 
 class StagedFactsWriter:
-    """One task's file, made at the first facts: a stream of Arrow after the other, each of one event type."""
+    """One task's file, made at the first facts: one Arrow stream after the other, each of one event type."""
 
     def __init__(self, root: str) -> None:
         self._fs, self._base = FileSystem.from_uri(root)
@@ -82,7 +82,7 @@ def portions(address: str) -> Iterator[dict[str, pa.Table]]:
 
 
 def _type(rows: pa.Table) -> str:
-    """The event type of a stream; none is empty."""
+    """The event type of a stream, which is never empty."""
     return str(rows["event_type"][0])
 
 

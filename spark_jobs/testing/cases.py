@@ -4,8 +4,8 @@ ones, by `check`.
 events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
 `events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's
 rows; of a trailing window `{now: .., rows: ..}`). Fields that are left out come from the contract's first example,
-except for `event_id`: events that are given the same one count once. Two more fields are of the record: `timestamp`,
-when Kafka took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is no fact.
+except for `event_id`: events with the same one count once. Two more fields describe the record: `timestamp`, when Kafka
+took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is no fact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,7 +68,7 @@ def _case(path: Path) -> Case:
 
 
 def hold(case: Case) -> None:
-    """Hold the view to its case: as batch, as speed, and merged at every cut. Raises AssertionError."""
+    """Check the view by its case: as batch, as speed, and merged at every cut. Raises AssertionError."""
     views, logged = project_views(), facts(case.batches)
     for cut in range(len(case.batches) + 1):
         found = answer(views.served[case.view], views, *until(logged, cut), case.now)
@@ -82,7 +82,7 @@ def _yaml(path: Path) -> Any:
 def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
     """The facts of micro-batches first_lsn, first_lsn + 1, ...; offsets count up per topic and partition.
 
-    Of facts with the same event_id the first is left, as in both layers; notes are among the facts.
+    The first of facts with the same event_id is left, as in both layers; record outcomes are among the facts.
     """
     offsets: dict[tuple[str, int], int] = {}
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -105,7 +105,7 @@ def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
 
 
 def _settled(decoded: Facts, rejects: pa.Table) -> dict[str, pa.Table]:
-    """Without the repeated facts, and with the notes."""
+    """The facts without the repeated ones, with the record outcomes."""
     nothing = pa.schema(row_types.COORDINATES).empty_table()
     lost = [dedupe.first_of_each(rows)[1].select(nothing.schema.names) for rows in decoded.values()]
     noted = record_outcomes.of_decoded(decoded, rejects)
@@ -151,7 +151,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
-    """What the view serves where the batch layer has built `built` and the speed layer computed `new`; sorted.
+    """What the view serves if the batch layer has built `built` and the speed layer computed `new`; sorted.
 
     now: the moment of the question, for trailing windows.
     """
@@ -176,11 +176,11 @@ def check(
 ) -> None:
     """Try the laws that hold for every view on random histories of its events: late, out of order, repeated.
 
-    An event that comes twice counts once; batch up to any lsn and speed after it are what speed alone is; how events
-    fall into micro-batches is nothing; and of a Sequence: a quiet instant divides it (docs/sequences.md).
+    An event that comes twice counts once; batch up to any lsn and speed after it answer as speed alone; micro-batches
+    may be cut anywhere; and a quiet instant divides a Sequence (docs/sequences.md).
 
     oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view
-    of notes is about repeated events: there the first law does not hold, and the oracle is given them.
+    of record outcomes counts repeated events: there the first law does not hold, and the oracle gets them.
     values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
     step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
     """

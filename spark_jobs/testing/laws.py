@@ -1,4 +1,4 @@
-"""The laws that hold for every view, tried on random histories of its events; `spark_jobs.testing.check` is the door.
+"""The laws that hold for every view, tried on random histories of its events; call them by `testing.cases.check`.
 
 view -> histories (Hypothesis, from the schemas) -> answers by several ways -> nothing, or LawBroken with the smallest
 history that breaks a law, as a case folder.
@@ -35,7 +35,7 @@ class LawBroken(AssertionError):
 
 @dataclass(frozen=True)
 class Trial:
-    """What `check` was asked for."""
+    """The arguments of `check`."""
 
     view: Served
     views: Views
@@ -46,7 +46,7 @@ class Trial:
 
     @property
     def is_of_outcomes(self) -> bool:
-        """Whether it asks what became of records, repeated ones among them."""
+        """Whether the view asks what became of records, repeated ones among them."""
         return RECORD_OUTCOME in stored_of(self.view).event_types
 
     @property

@@ -24,7 +24,7 @@ Place = tuple[str, str]  # event type and field
 
 @dataclass(frozen=True)
 class Source:
-    """What events are made of. used: fields that vary; values: field -> what it may be; step: between times.
+    """What histories are made of. used: fields that vary; values: field -> what it may be; step: between times.
 
     with_arrival: Kafka takes records of them earlier or later, and some are rejected.
     """
@@ -61,12 +61,12 @@ def histories(draw: st.DrawFn, source: Source) -> tuple[Batches, Batches]:
 
 
 def _has_id(event: Event) -> bool:
-    """A null value on a changelog has none, so that it cannot be known again."""
+    """Whether the event has an id; a null value on a changelog has none, so it cannot be recognised again."""
     return all("event_id" in fields for fields in event.values())
 
 
 def _values(field: Field, source: Source, texts: dict[str, list[str]], draw: st.DrawFn) -> st.SearchStrategy[Any]:
-    """A few values, so that events meet; of a pattern the two texts that were drawn for the history."""
+    """A few values, so that events meet; for a pattern the two texts that were drawn for the history."""
     if field.name in source.values:
         return st.sampled_from(list(source.values[field.name]))
     rules, kind = field.schema, field.arrow

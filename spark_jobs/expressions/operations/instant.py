@@ -25,7 +25,7 @@ def _floor(micros: str) -> Operation:
 
 
 def _part(spark: str, duckdb: str, *kinds: Parameter) -> tuple[Operation, ...]:
-    """A field of the calendar: 2026 of 2026-03-01."""
+    """A field of the calendar, such as the year."""
     source = {"TIMESTAMP": PLAIN, "DATE": "{0}"}
     return tuple(
         Operation((kind,), "BIGINT", f"CAST({spark}({{0}}) AS BIGINT)", duckdb.format(source[kind])) for kind in kinds

@@ -1,6 +1,6 @@
-"""What a run has to show at the gate: its new facts, its accounts, its batch tables, each with its suite.
+"""What the gate audits of a run: its new facts, its completeness, its batch tables, each with its suite.
 
-run, builds -> (Suite, the Relation at the exact version) one by one. What is only counted is read from the files.
+run, builds -> (Suite, the Relation at the exact version) one by one. What is only counted comes from the files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ DUCKDB = Dialect.DUCKDB
 
 @dataclass(frozen=True)
 class Audited:
-    """What a run has to show: its new facts, its accounts, its batch tables at their versions."""
+    """What is audited of a run: its new facts, its completeness, its batch tables at their versions."""
 
     run: Run
     views: Views
@@ -38,13 +38,13 @@ class Audited:
     days: list[str]
 
     def suites(self) -> Iterator[tuple[Suite, Relation]]:
-        """Every suite, and the relation that it is held against.
+        """Every suite, and the relation that it checks.
 
-        Left out is what was audited before: a view whose version stands, an event type without new facts (that none are
-        missing, the accounts say).
+        What was audited before is left out: a view whose version stays, an event type without new facts (the suite of
+        completeness finds missing ones).
         """
         now, known = datetime.now(UTC), project_contracts()
-        yield suites.of_accounts(), Counted(self._accounts)
+        yield suites.of_completeness(), Counted(self._completeness)
         for contract in known:
             table = tables.facts(contract.event_type)
             if self._has_new(table):
@@ -73,10 +73,10 @@ class Audited:
         return sorted({*self.run.days, *self.days})
 
     def _unaudited(self) -> str:
-        """Past the published cut, and of days decoded again."""
+        """Predicate on rows past the published cut, and on those of days decoded again."""
         return f"lsn > {self.after:d} OR {in_days(self._days())}"
 
-    def _accounts(self) -> pa.Table:
+    def _completeness(self) -> pa.Table:
         """Per topic: how many records landed in (after, cut], and what became of them."""
         within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
         facts = [tables.facts(one.event_type) for one in project_contracts() if not one.is_outcome]
@@ -85,8 +85,8 @@ class Audited:
         parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
         counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"
         con = duckdb_reader.connect({"log": tables.MASTER_LOG, **{table: table for table in ends}})
-        accounts = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
-        return con.sql(accounts).to_arrow_table()
+        counted = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
+        return con.sql(counted).to_arrow_table()
 
     def _with_facts(self, of: list[View]) -> set[str]:
         """Ids of the views that have at least one fact to show."""

@@ -38,7 +38,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one suite found. `page`: its Data Docs, once they are built."""
+    """The verdict of one suite. `page`: its Data Docs, once they are built."""
 
     table: str
     expectations: int
@@ -68,11 +68,11 @@ class Checkpoint:
         return self.context.data_sources.add_or_update_spark("spark", persist=False)
 
     def glance(self, suite: Suite, rows: "pd.DataFrame") -> Verdict:
-        """Hold rows in memory against the expectations, without looking for the offending ones."""
+        """Check rows in memory by the suite, without looking for the offending rows."""
         return _verdict(suite, self._run(suite, self._memory, rows, "BOOLEAN_ONLY"))
 
     def validate(self, suite: Suite, rows: "DataFrame") -> Verdict:
-        """Hold `rows` (columns of the suite) against its expectations, and name those that break them."""
+        """Check `rows` (columns of the suite) by the suite, and name those that break an expectation."""
         found = self._run(suite, self._spark, rows, "BOOLEAN_ONLY")
         if not found.success:
             detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}

@@ -1,4 +1,4 @@
-"""The rows that a suite is held against, in the engine that suits their number.
+"""The rows that a suite checks, in the engine that suits their number.
 
 table, version, predicate -> a pandas frame through DuckDB and delta-rs, or a Spark DataFrame.
 """
@@ -36,7 +36,7 @@ class Relation(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """Rows of a table at a version (None: the newest). `where`: a predicate in words that both dialects know."""
+    """Rows of a table at a version (None: the newest). `where`: a predicate that both dialects know."""
 
     table: str
     version: int | None = None
@@ -85,7 +85,7 @@ class Counted:
 
 
 def as_frame(table: pa.Table) -> "pd.DataFrame":
-    """Integers and booleans keep their type where some are null: as floats, two keys past 2**53 may become one."""
+    """A frame in which integers and booleans stay what they are beside nulls: as floats, keys past 2**53 may merge."""
     import pandas as pd
 
     exact = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}

@@ -1,4 +1,4 @@
-"""What must hold of facts and of batch tables, derived from contracts and views; and what people add.
+"""The expectations on facts and batch tables, derived from contracts and views, and those that people add.
 
 contract | view -> Suite (the columns to look at, Great Expectations' expectations). Nothing here touches data.
 Own expectations: a list of {"type", "kwargs", "severity", "notes"} in `<table>.json` of the quality folder;
@@ -55,7 +55,7 @@ class Suite:
     expectations: tuple[Expectation, ...]
 
 
-def of_accounts() -> Suite:
+def of_completeness() -> Suite:
     """Per topic: every record that landed became one fact, one quarantined record or one duplicate (I1)."""
     columns = ("topic", "records", "accounted_for")
     equal = gxe.ExpectColumnPairValuesToBeEqual(
@@ -65,7 +65,7 @@ def of_accounts() -> Suite:
 
 
 def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
-    """What a fact must be: its contract again, on the stored rows, and its place in the log; of a record one note."""
+    """What a fact must be: its contract again, on the stored rows, and its place in the log; one outcome a record."""
     found: list[Expectation] = [_not_null(name) for name in ENVELOPE]
     found += [_unique(PLACE)] if contract.is_outcome else _of_sent(contract)
     found += [
@@ -89,7 +89,7 @@ def _of_sent(contract: Contract) -> Iterator[Expectation]:
 
 
 def _of_field(field: Field, contract: Contract) -> Iterator[Expectation]:
-    """A tombstone has its key and nothing else."""
+    """The expectations on a field; a tombstone has its key and nothing else."""
     alive: dict[str, Any] = {}
     if contract.compacted and field.name != contract.key:
         alive = {"row_condition": Column("deleted") == False}  # noqa: E712  (it builds a condition)
@@ -178,7 +178,7 @@ def never_null(key: Expression, never: set[str]) -> bool:
 
 
 def own_expectations(table: str) -> list[Expectation]:
-    """What people expect of a table beyond its schema; the installation's file stands in for the project's.
+    """What people expect of a table beyond its schema; the installation's file replaces the project's.
 
     Raises SuiteError.
     """
@@ -206,7 +206,7 @@ def _not_null(column: str) -> Expectation:
 
 
 def _unique(columns: list[str]) -> Expectation:
-    """Together unique, nulls included: GX's check of one column alone passes over nulls, so that one is named twice."""
+    """Unique together, nulls included: GX's check of a single column skips nulls, so that column is named twice."""
     columns = columns * 2 if len(columns) == 1 else columns
     return gxe.ExpectCompoundColumnsToBeUnique(column_list=columns, severity="critical", ignore_row_if="never")
 

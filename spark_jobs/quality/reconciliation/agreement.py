@@ -1,8 +1,8 @@
-"""The new batch against the old one plus speed, row by row, each difference with its cause.
+"""Compare the new batch with the old one plus speed, row by row; name the cause of each difference.
 
 sources of the publication in force + speed partials up to the new cut | the run's builds -> Agreement per view.
-A cause is evidence, not a guess: the keys of exactly those records that the layers were bound to see differently, found
-with the view's own expressions. What no cause covers is `unexplained`, and stops the run.
+A cause is proven by records, not guessed: exactly those that the layers were bound to see differently; the view's own
+expressions give their keys. A row that no cause covers is `unexplained`, and stops the run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ def _one(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -
 
 
 def accepted(found: Agreement, reason: str) -> Agreement:
-    """The same with its unexplained rows accepted, as an operator said."""
+    """The same agreement, its unexplained rows accepted by an operator."""
     if not found.causes.get(UNEXPLAINED):
         return found
     causes = {ACCEPTED if cause == UNEXPLAINED else cause: rows for cause, rows in found.causes.items()}

@@ -1,4 +1,4 @@
-"""Why rows differ: each differing row gets the first cause that claims its key, by one query.
+"""Say why rows differ: each differing row gets the first cause that claims its key, by one query.
 
 records behind each cause --the view's own expressions--> claims (key, cause, rank) -> the rows with their `cause`.
 """
@@ -19,9 +19,9 @@ D = Dialect.DUCKDB
 LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
 DEFERRED = {deferred_rows.LATE: LATE, deferred_rows.HOT_KEY: HOT_KEY}
 OF_PARTIALS = (NOT_COVERED, DUPLICATE, TAKEN_BACK)
-"""Causes that lie in partials of the speed layer: what they explain agrees once those partials are made again."""
+"""Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
 RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
-"""Where several causes claim a row, the first has it."""
+"""If several causes claim a row, the first one gets it."""
 
 
 class Attributed(Comparison):
@@ -65,7 +65,7 @@ def attribute(
 class _Claims:
     """The table `claims`: a key as the answer names it, the cause that claims it, and its rank.
 
-    Where a row of the answer may stem from other keys than its own, claims have no key, and are of every row.
+    If a row of the answer may stem from other keys than its own, claims have no key and cover every row.
     """
 
     def __init__(self, view: View, compared: Comparison) -> None:

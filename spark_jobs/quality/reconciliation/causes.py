@@ -1,4 +1,4 @@
-"""Which records batch and speed were bound to see differently between two cuts: the evidence behind a cause.
+"""Find the records that batch and speed were bound to see differently between two cuts: they prove a cause.
 
 coverage, duplicates, verdicts, replaced days -> facts per cause -> keys, by the view's own expressions.
 """
@@ -87,7 +87,7 @@ class Causes:
 def _unmarked(above: int, upto: int) -> Facts:
     """Duplicates that the batch layer found in (above, upto] and the speed layer had counted, as the facts it saw.
 
-    And as notes: the speed layer's, had the record come late, and the batch layer's.
+    And their outcomes: the speed layer's, if the record came late, and the batch layer's.
     """
     con = duckdb_reader.connect(
         {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
@@ -109,7 +109,7 @@ def _unmarked(above: int, upto: int) -> Facts:
 def _taken_back(above: int, upto: int) -> Facts:
     """What the speed layer rejected in (above, upto] and the batch layer accepts, by schemas that came in between.
 
-    As facts, and as the notes that either layer has of them.
+    As facts, and with the outcomes that either layer has of them.
     """
     history = log_reader.read_schema_history()
     if not history.within(above, upto):

@@ -1,7 +1,7 @@
-"""The named limits of what is not built yet: which records past the cut the speed layer was bound to miss.
+"""Find the records past the cut that the speed layer was bound to miss: the named limits before the next build.
 
-log (cut, head] + identities of the facts -> duplicates that speed counted, facts that count. Evidence for I3 between
-publications, as the duplicates table is for agreement at one.
+log (cut, head] + identities of the facts -> duplicates that speed counted, facts that count. They prove causes
+for I3 between publications, as the duplicates table does for agreement at one.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ PLACE = 'lsn, topic, partition, "offset"'
 
 
 class UnbuiltCauses(Causes):
-    """What batch will see differently at `head`, found by decoding what lies past `cut`."""
+    """The records that batch will see differently at `head`, found by decoding those past `cut`."""
 
     def __init__(self, cut: int, head: int) -> None:
         self.old_cut, self.new_cut, self.changed = cut, head, {}
@@ -49,7 +49,7 @@ class UnbuiltCauses(Causes):
 
 
 def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
-    """Into `losers`: what repeats a fact at or below the cut."""
+    """Add to `losers` what repeats a fact at or below the cut."""
     for contract in project_contracts():
         table = tables.facts(contract.event_type)
         if cut and not contract.is_outcome and duckdb_reader.exists(table):

@@ -1,6 +1,6 @@
 """What Kafka still has: the offsets of each partition, and the records of a gap.
 
-broker -> Available, Count (for accounts.offsets_are_in_the_log_once). Reads committed records only, commits nothing.
+broker -> Available, Count (for completeness.offsets_are_in_the_log_once). Reads committed records, commits nothing.
 """
 
 import time
