@@ -61,7 +61,7 @@ def _prove(values: pa.BinaryArray, rows: Index, contract: Contract) -> tuple[lis
     proofs, members = list[Proven](), frozenset[Path]()
     for again in range(TRIES if len(rows) >= FEWEST else 0):
         texts = values.take(pa.array(rows))
-        sample = texts[:: -(-len(rows) // SAMPLE)].to_pylist()
+        sample = texts[:: -(-len(rows) // SAMPLE) or 1].to_pylist()  # of no rows none
         more = members.union(*(_unknown(text, contract) for text in sample))
         if (again and more == members) or len(more) > MEMBERS:
             break
