@@ -19,11 +19,11 @@ Rules = Mapping[str, Any]
 def broken(versions: "tuple[Contract, ...]") -> Iterator[tuple[int, str]]:
     """(version, what is wrong with it), for every version against all that came before it."""
     newest = versions[-1]
-    for number, one in enumerate(versions, 1):
-        if one.version != number:
-            yield one.version, f"v{number} is missing"
-        if (one.topic, one.key, one.compacted) != (newest.topic, newest.key, newest.compacted):
-            yield one.version, "topic, key and compacted never change; make another event type"
+    for number, contract in enumerate(versions, 1):
+        if contract.version != number:
+            yield contract.version, f"v{number} is missing"
+        if (contract.topic, contract.key, contract.compacted) != (newest.topic, newest.key, newest.compacted):
+            yield contract.version, "topic, key and compacted never change; make another event type"
     for old, new in combinations(versions, 2):
         for what in _breaks(old.schema, new.schema):
             yield new.version, f"{what}, unlike in v{old.version}; old records must stay readable"

@@ -41,9 +41,9 @@ _PLACE = re.compile(rf"{_PATH}(?:\|{_PATH})*(?:=[A-Za-z0-9_.-]+)?")
 def check(name: str, rules: Mapping[str, Any]) -> None:
     """Raise ValueError if `x-from` has no known form."""
     place, form = rules.get(KEYWORD, name), _PLACE if KEYWORD in rules else re.compile(_NAME)
-    for one in place if place and isinstance(place, list) else [place]:
-        if not isinstance(one, str) or not form.fullmatch(one):
-            raise ValueError(f'field {name}: {KEYWORD} is "a.b", "a.b|c.d", "a=text" or a list of such, not {one!r}')
+    for part in place if place and isinstance(place, list) else [place]:
+        if not isinstance(part, str) or not form.fullmatch(part):
+            raise ValueError(f'field {name}: {KEYWORD} is "a.b", "a.b|c.d", "a=text" or a list of such, not {part!r}')
     if rules.get("type") == "boolean" and not isinstance(place, str):
         raise ValueError(f"field {name}: a boolean stands at one place")
 
@@ -79,7 +79,7 @@ def lifted(event: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]
 def paths(place: Place) -> list[Path]:
     """Every path that a place names."""
     places = [place] if isinstance(place, str) else place
-    return [tuple(path.split(".")) for one in places for path in one.partition("=")[0].split("|")]
+    return [tuple(path.split(".")) for part in places for path in part.partition("=")[0].split("|")]
 
 
 def is_text(place: Place) -> bool:

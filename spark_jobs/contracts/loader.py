@@ -58,7 +58,7 @@ def load_contracts(folder: Path, *others: Path) -> Contracts:
     if not any(folder.glob("*.json")):
         raise ContractError(f"{folder}: no <event_type>.v<N>.json in it")
     versions: dict[str, list[Contract]] = {}
-    files = [file for one in (folder, *others) for file in one.glob("*.json")]
+    files = [file for source in (folder, *others) for file in source.glob("*.json")]
     for contract in sorted(map(_read, files), key=lambda c: (c.event_type, c.version)):
         versions.setdefault(contract.event_type, []).append(contract)
     for event_type, of_type in versions.items():

@@ -45,22 +45,22 @@ class SchemaHistory:
         """The versions in force at an lsn."""
         if not self.entries:
             return project_contracts()
-        return _in_force(frozenset((one.event_type, one.version) for one in self.entries if one.lsn <= lsn))
+        return _in_force(frozenset((entry.event_type, entry.version) for entry in self.entries if entry.lsn <= lsn))
 
     def eras(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Ranges of lsns, both ends included, within which the same versions are in force."""
-        begins = sorted({first, *(one.lsn for one in self.entries if first < one.lsn <= last)})
+        begins = sorted({first, *(entry.lsn for entry in self.entries if first < entry.lsn <= last)})
         yield from ((begin, after - 1) for begin, after in pairwise([*begins, last + 1]))
 
     def within(self, above: int, upto: int) -> list[Entry]:
         """The entries of (above, upto]."""
-        return [one for one in self.entries if above < one.lsn <= upto]
+        return [entry for entry in self.entries if above < entry.lsn <= upto]
 
     def with_new(self, lsn: int) -> "SchemaHistory":
         """This history, and every other version that there is, in force from `lsn` on."""
-        known = {(one.event_type, one.version) for one in self.entries}
-        found = [Entry(lsn, *one) for one in sorted(_loaded().keys() - known)]
-        return SchemaHistory((*self.entries, *found))
+        known = {(entry.event_type, entry.version) for entry in self.entries}
+        added = [Entry(lsn, *schema) for schema in sorted(_loaded().keys() - known)]
+        return SchemaHistory((*self.entries, *added))
 
 
 EVERY_SCHEMA = SchemaHistory()
@@ -70,9 +70,9 @@ EVERY_SCHEMA = SchemaHistory()
 def rows(entries: Sequence[Entry]) -> pa.Table:
     """Entries as rows of the log, without the day on which they land: `key` names the schema, `value` is its text."""
     listed = [
-        {"lsn": one.lsn, "kind": row_types.SCHEMA_ROW, "topic": contract.topic, "key": one.name.encode(), "value": text}
-        for one in entries
-        for contract in (_loaded()[one.event_type, one.version],)
+        {"lsn": new.lsn, "kind": row_types.SCHEMA_ROW, "topic": contract.topic, "key": new.name.encode(), "value": text}
+        for new in entries
+        for contract in (_loaded()[new.event_type, new.version],)
         for text in (json.dumps(contract.schema, ensure_ascii=False).encode(),)
     ]
     return pa.Table.from_pylist(listed, schema=row_types.LOG)
@@ -132,11 +132,11 @@ def _differences(before: Any, now: Any, at: str = "") -> Iterator[str]:
 
 
 def _loaded() -> dict[tuple[str, int], Contract]:
-    return {(one.event_type, one.version): one for of_type in project_contracts().versions.values() for one in of_type}
+    return {(c.event_type, c.version): c for of_type in project_contracts().versions.values() for c in of_type}
 
 
 @cache
 def _in_force(versions: frozenset[tuple[str, int]]) -> Contracts:
     known = project_contracts().versions.items()
-    kept = {name: tuple(one for one in of_type if (name, one.version) in versions) for name, of_type in known}
+    kept = {name: tuple(c for c in of_type if (name, c.version) in versions) for name, of_type in known}
     return Contracts({name: of_type for name, of_type in kept.items() if of_type})

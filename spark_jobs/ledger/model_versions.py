@@ -67,14 +67,14 @@ class ModelVersions(Sessions):
     def model(self, model: str, version: int) -> Model:
         """Raises LedgerError where there is none."""
         with self.read() as session:
-            found = session.get(Model, (model, version))
-        if found is None:
+            known = session.get(Model, (model, version))
+        if known is None:
             raise LedgerError(f"there is no version {version} of model {model}; `tidemark model list` shows them")
-        return found
+        return known
 
     def model_in_force(self, model: str) -> Model | None:
         """The version of the last decision whose record is in Kafka."""
-        sent = [one.version for one in self.model_promotions(model) if one.sent_at is not None]
+        sent = [decision.version for decision in self.model_promotions(model) if decision.sent_at is not None]
         return self.model(model, sent[-1]) if sent else None
 
     def model_promotions(self, model: str) -> list[ModelPromotion]:
@@ -92,8 +92,8 @@ class ModelVersions(Sessions):
     def finish_model_promotion(self, model: str, decision: int) -> None:
         """Write down that the record is in Kafka; if two send the same decision at once, the first one's time stays."""
         with self.write() as session:
-            one = session.get_one(ModelPromotion, (model, decision))
-            one.sent_at = one.sent_at or datetime.now(UTC)
+            intent = session.get_one(ModelPromotion, (model, decision))
+            intent.sent_at = intent.sent_at or datetime.now(UTC)
 
 
 def _of_run(session: Session, model: str, run_id: str) -> Model | None:

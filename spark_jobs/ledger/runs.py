@@ -107,8 +107,8 @@ class Runs(Sessions):
         """This run, and all that began after the run whose builds the publication in force shows."""
         with self.read() as session:
             base = _base_run(session)
-            found = session.scalars(select(Run).order_by(Run.started_at))
-            return [run for run in found if run.run_id == run_id or base is None or run.started_at > base.started_at]
+            runs = session.scalars(select(Run).order_by(Run.started_at))
+            return [run for run in runs if run.run_id == run_id or base is None or run.started_at > base.started_at]
 
     def decoded_cut(self) -> int:
         """The lsn up to which facts are complete: the highest cut of a run whose decode ended."""

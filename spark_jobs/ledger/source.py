@@ -23,7 +23,7 @@ class Source:
     @property
     def versions(self) -> tuple[int, ...]:
         """The versions of the view's tables, in the order of `view.tables`; none where it was never built."""
-        return tuple(one for one in (self.batch_version, self.results_version) if one is not None)
+        return tuple(version for version in (self.batch_version, self.results_version) if version is not None)
 
 
 UNBUILT = Source(batch_version=None, results_version=None, cut=0, horizon=None)

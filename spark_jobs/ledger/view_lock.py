@@ -56,12 +56,12 @@ def text_of(view: View) -> str:
 def _lines(name: str, value: Any) -> Iterator[str]:
     if is_dataclass(value):
         yield f"{name}: {type(value).__name__}"
-        for one in fields(value):
-            if getattr(value, one.name) != one.default:
-                yield from _lines(f"{name}.{one.name}", getattr(value, one.name))
+        for field in fields(value):
+            if getattr(value, field.name) != field.default:
+                yield from _lines(f"{name}.{field.name}", getattr(value, field.name))
     elif isinstance(value, dict):
-        for key, found in value.items():
-            yield from _lines(f"{name}[{key}]", found)
+        for key, item in value.items():
+            yield from _lines(f"{name}[{key}]", item)
     elif isinstance(value, str):
         words = [" ".join(line.split()) for line in value.splitlines()]
         yield from (f"{name}: {line}" for line in words if line)

@@ -22,12 +22,12 @@ class ViewVersions(Sessions):
     def promoted(self) -> dict[str, int]:
         """Name -> the version that it was last promoted to; a name that never was is not in it."""
         with self.read() as session:
-            return {one.name: one.version for one in session.scalars(select(Promotion).order_by(Promotion.id))}
+            return {row.name: row.version for row in session.scalars(select(Promotion).order_by(Promotion.id))}
 
     def definitions(self) -> dict[str, str]:
         """View id -> text."""
         with self.read() as session:
-            return {one.view_id: one.text for one in session.scalars(select(Definition))}
+            return {definition.view_id: definition.text for definition in session.scalars(select(Definition))}
 
     def define(self, texts: Mapping[str, str]) -> None:
         """Write texts down; one that is there already stays."""

@@ -96,8 +96,8 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
     """The highest lsn whose partials, and those of all lsns before it, were committed by `at`."""
     cuts = [source.cut for source in store.sources(publication).values()]
     head = min(cuts, default=publication.cut)
-    found = coverage.covered(head)
-    while head + 1 in found and (committed := found[head + 1].at) is not None and committed <= at:
+    computed = coverage.covered(head)
+    while head + 1 in computed and (committed := computed[head + 1].at) is not None and committed <= at:
         head += 1
     return max([head, *cuts])
 

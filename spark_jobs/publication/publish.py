@@ -135,8 +135,8 @@ def serving_views(execute: Execute, schema: str) -> set[str]:
     return {row[1] for row in _rows(execute(f"SHOW VIEWS IN {schema}"))}
 
 
-def _rows(found: Any) -> list[Any]:
-    return list(found.collect() if hasattr(found, "collect") else found)
+def _rows(answer: Any) -> list[Any]:
+    return list(answer.collect() if hasattr(answer, "collect") else answer)
 
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
@@ -155,14 +155,14 @@ def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source]
 def holes(views: Views, sources: Mapping[str, Source]) -> dict[str, int]:
     """View id -> first lsn past its cut without its partials; any lsn for a view unknown to the speed layer."""
     lowest = min((source.cut for source in sources.values()), default=0)
-    found, head = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
-    head = min(head, max(found, default=lowest))  # what has landed and is being computed now is no hole
+    covered, head = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
+    head = min(head, max(covered, default=lowest))  # what has landed and is being computed now is no hole
     known = coverage.columns()
     holes: dict[str, int] = {}
     for view in views:
         if view.id in sources:
             cut = sources[view.id].cut
-            missing = coverage.holes(cut, head, found, view.column) if view.column in known else [cut + 1]
+            missing = coverage.holes(cut, head, covered, view.column) if view.column in known else [cut + 1]
             if missing:
                 holes[view.id] = missing[0]
     return holes

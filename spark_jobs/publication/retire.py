@@ -42,7 +42,7 @@ def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:
     view = views.by_id.get(view_id)
     if view is not None:
         others = [other.id for other in views if view.name in other.looked_up]
-        others += [one.name for one in views.chained if one.base.name == view.name]
+        others += [chained.name for chained in views.chained if chained.base.name == view.name]
         if others and views.by_name[view.name] is view:
             yield f"{', '.join(sorted(others))} read{'s' if len(others) == 1 else ''} it"
         yield f"its file is there: remove {view_id}.py, then `./tidemark restart speed`"

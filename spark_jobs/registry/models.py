@@ -80,7 +80,7 @@ class _Check:
     def _view(self, declared: LinearModel, views: Views) -> SequenceView:
         view = views.by_name.get(declared.scores)
         if not isinstance(view, SequenceView):
-            known = ", ".join(name for name, one in views.by_name.items() if isinstance(one, SequenceView))
+            known = ", ".join(name for name, view in views.by_name.items() if isinstance(view, SequenceView))
             raise self._error(f"there is no Sequence {declared.scores} to score", f"known are {known}")
         doubles = [name for name, kind in view.result_kinds.items() if kind == "DOUBLE"]
         for feature in declared.features:
@@ -93,7 +93,7 @@ class _Check:
     def _label(self, declared: LinearModel, known: Contracts, view: SequenceView) -> None:
         if declared.label_of not in known:
             raise self._error(f"there is no event type {declared.label_of}", "`label_of` names one of schemas/events")
-        kinds = {one.name: kind_of(one.arrow) for one in known.of(declared.label_of).fields if one.required}
+        kinds = {field.name: kind_of(field.arrow) for field in known.of(declared.label_of).fields if field.required}
         if kinds.get(declared.label_key) != view.result_kinds["key"]:
             wanted = f"`label_key` is a required {view.result_kinds['key']} field, as the key of {view.id}"
             raise self._error(f"{declared.label_of} has no such key {declared.label_key}", wanted)
@@ -102,10 +102,10 @@ class _Check:
         if declared.promoted_as not in known:
             raise self._error(f"there is no event type {declared.promoted_as}", "`promoted_as` names one of them")
         contract = known.of(declared.promoted_as)
-        found = {one.name: str(kind_of(one.arrow)) for one in contract.fields if one.required}
+        actual = {field.name: str(kind_of(field.arrow)) for field in contract.fields if field.required}
         wanted = PROMOTION | {f"{WEIGHT}{feature}": "DOUBLE" for feature in declared.features}
-        if found != wanted:
-            differing = sorted(name for name, _ in found.items() ^ wanted.items())
+        if actual != wanted:
+            differing = sorted(name for name, _ in actual.items() ^ wanted.items())
             hint = f"its required fields are {', '.join(wanted)}"
             raise self._error(f"{declared.promoted_as} and the features differ in {', '.join(differing)}", hint)
         return contract

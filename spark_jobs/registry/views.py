@@ -56,13 +56,13 @@ class Views:
     @cached_property
     def by_name(self) -> Mapping[str, View]:
         """The newest version of each view."""
-        return {view.name: view for view in sorted(self.all, key=lambda one: one.version)}
+        return {view.name: view for view in sorted(self.all, key=lambda view: view.version)}
 
     @cached_property
     def served(self) -> Mapping[str, Served]:
         """The newest version of each view that can be asked, by name."""
         both: list[Served] = [*self.all, *self.chained]
-        return {view.name: view for view in sorted(both, key=lambda one: (one.version, one.name))}
+        return {view.name: view for view in sorted(both, key=lambda view: (view.version, view.name))}
 
     def __getitem__(self, view_id: str) -> View:
         return self.by_id[view_id]
@@ -71,13 +71,13 @@ class Views:
 def event_types_of(known: Contracts) -> EventTypes:
     """What views need to know of each event type."""
     return {
-        one.event_type: EventColumns(
-            fields={f.name: kind_of(f.arrow) for f in one.fields},
-            compacted=one.compacted,
-            required=frozenset(f.name for f in one.fields if f.required),
-            is_outcome=one.is_outcome,
+        contract.event_type: EventColumns(
+            fields={f.name: kind_of(f.arrow) for f in contract.fields},
+            compacted=contract.compacted,
+            required=frozenset(f.name for f in contract.fields if f.required),
+            is_outcome=contract.is_outcome,
         )
-        for one in known
+        for contract in known
     }
 
 
@@ -95,28 +95,28 @@ def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> 
     for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
         with _blamed(file):
             declared[file] = _declared(file)
-    stored = {file: one for file, one in declared.items() if isinstance(one, Sequence) or one.of_view is None}
-    loaded = Views(tuple(_load(file, one, shapes) for file, one in stored.items()))
+    stored = {file: view for file, view in declared.items() if isinstance(view, Sequence) or view.of_view is None}
+    loaded = Views(tuple(_load(file, view, shapes) for file, view in stored.items()))
     for view, file in zip(loaded, stored, strict=True):
         with _blamed(file):
             check_lookups(view, loaded.by_name)
     return _with_chained(
-        folder, loaded, {file: one for file, one in declared.items() if isinstance(one, Aggregate) and one.of_view}
+        folder, loaded, {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
     )
 
 
 def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
     """The views, with the chained ones: each after the one that it is made of."""
-    files = {_name(file, one): file for file, one in declared.items()}
+    files = {_name(file, declaration): file for file, declaration in declared.items()}
     with _blamed(next(iter(declared), folder)):
         order = chained_view.ordered({name: declared[file] for name, file in files.items()})
     for name in order:
-        file, one = files[name], declared[files[name]]
+        file, declaration = files[name], declared[files[name]]
         with _blamed(file):
-            base = loaded.served.get(str(one.of_view))
+            base = loaded.served.get(str(declaration.of_view))
             if base is None:
-                raise ViewError(f"there is no view {one.of_view}", f"known are {', '.join(loaded.served)}")
-            view = chained_view.bind_chained(name, _where(file), one, base)
+                raise ViewError(f"there is no view {declaration.of_view}", f"known are {', '.join(loaded.served)}")
+            view = chained_view.bind_chained(name, _where(file), declaration, base)
             _check_file(file, view)
             check_chained(view)
             for version in loaded:
@@ -184,16 +184,16 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
     except (OSError, SyntaxError):
         return 1
     texts = [
-        (one.value, one.lineno)
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        (node.value, node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     argument = error.where.partition(", ")[2] if isinstance(error, ExpressionError) else None
-    if said_in := [one.value.lineno for one in ast.walk(tree) if isinstance(one, ast.keyword) and one.arg == argument]:
+    if said_in := [n.value.lineno for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == argument]:
         return min(said_in)
     said = error.text if isinstance(error, ExpressionError) else error.reason
     named = [(len(text), -line) for text, line in texts if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)]
-    begins = [one.lineno for one in tree.body if isinstance(one, ast.Assign)]
+    begins = [node.lineno for node in tree.body if isinstance(node, ast.Assign)]
     return -max(named)[1] if named else min(begins, default=1)
 
 

@@ -39,7 +39,7 @@ def shape_of(view: Served, *, served: bool = False, tolerance: float | None = No
     tolerance: for DOUBLE values that state none, if two programs did the arithmetic.
     """
     aggregate = chained_view.aggregate_of(view)
-    stated = {one.name: one.measure.tolerance for one in aggregate.measures} if aggregate else {}
+    stated = {measure.name: measure.measure.tolerance for measure in aggregate.measures} if aggregate else {}
     values = [name for name in view.answer_kinds if name not in view.served_keys]
     limits = {name: stated.get(name) or (tolerance if view.answer_kinds[name] == "DOUBLE" else None) for name in values}
     tolerances = {name: limit for name, limit in limits.items() if limit is not None}
@@ -83,10 +83,10 @@ def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape,
 def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[object, ...]:
     """A digest of the bag of rows, in whatever order; where it agrees, no row by row comparison is needed."""
     row = f"hash({listed(shape.columns, D)})"
-    found: tuple[object, ...] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()[
+    digest: tuple[object, ...] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()[
         0
     ]
-    return found
+    return digest
 
 
 def _doubles(con: duckdb.DuckDBPyConnection) -> set[str]:

@@ -72,10 +72,10 @@ def columns(view: Served) -> dict[str, dict[str, str]]:
     if shaped is None:
         return {name: {"data_type": kind} for name, kind in view.answer_kinds.items()}
     keys = {name: _key(shaped, name, kind) for name, kind in shaped.served_keys.items()}
-    measures = {one.name: {"data_type": one.answer_kind, "description": _made_of(one)} for one in shaped.measures}
-    derived = {name: {"data_type": one.kind, "description": one.text} for name, one in shaped.derived.items()}
+    measures = {m.name: {"data_type": m.answer_kind, "description": _made_of(m)} for m in shaped.measures}
+    derived = {name: {"data_type": bound.kind, "description": bound.text} for name, bound in shaped.derived.items()}
     lookups = {
-        name: {"description": f"{one.column} of {one.view}, as it is now"} for name, one in shaped.lookups.items()
+        name: {"description": f"{look.column} of {look.view}, as it is now"} for name, look in shaped.lookups.items()
     }
     rank = {RANK: {"data_type": "BIGINT", "description": f"1 for the greatest {shaped.top.by}"}} if shaped.top else {}
     return keys | measures | derived | rank | lookups
@@ -86,7 +86,7 @@ def _key(view: AggregateView, name: str, kind: str) -> dict[str, str]:
     return {"data_type": kind, "description": made_of}
 
 
-def _made_of(one: BoundMeasure) -> str:
-    of = f"({one.value.text})" if one.value else ""
-    where = f" where {one.condition.text}" if one.condition else ""
-    return f"{type(one.measure).__name__}{of}{where}"
+def _made_of(measure: BoundMeasure) -> str:
+    of = f"({measure.value.text})" if measure.value else ""
+    where = f" where {measure.condition.text}" if measure.condition else ""
+    return f"{type(measure.measure).__name__}{of}{where}"

@@ -76,11 +76,11 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     stored = merged.stored_of(view)
     where = matching(key, view.served_keys)
     answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
-    rows, speed, found = "false", [], []
+    rows, speed, places = "false", [], []
     if not isinstance(view, ChainedView):
         rows = _stored(view, key, now)
         speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {rows} ORDER BY lsn")
-        found = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
+        places = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
     if not answer and not speed:
         raise ExplainError(_nobody(merged, view, key))
     return Explanation(
@@ -93,8 +93,8 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
         batch={} if isinstance(view, ChainedView) else _batch(merged, view, rows),
         speed=speed,
         lookups=_lookups(view, answer),
-        events=raw(merged, found[:limit]),
-        event_count=len(found),
+        events=raw(merged, places[:limit]),
+        event_count=len(places),
         below=_below(merged, view, key) if isinstance(view, ChainedView) else None,
     )
 
@@ -103,18 +103,18 @@ def _served(
     view: Served, name: str, views: Views, chosen: Mapping[str, Source], every: Mapping[str, Source]
 ) -> tuple[Served, Mapping[str, Source]]:
     """The version that a name is served from, or that an id names; and one source per view."""
-    versions = [one for one in views if one.name == view.name]
+    versions = [version for version in views if version.name == view.name]
     if name.removeprefix("serving.") == view.name:
-        return next((one for one in versions if one.id in chosen), view), chosen
-    others = {one.id for one in versions}
+        return next((version for version in versions if version.id in chosen), view), chosen
+    others = {version.id for version in versions}
     return view, {k: v for k, v in chosen.items() if k not in others} | {view.id: every[view.id]}
 
 
 def find(views: Views, name: str) -> Served:
     """The view of that name or id. Raises ExplainError, which names near ones."""
     name = name.removeprefix("serving.")
-    if found := views.served.get(name) or views.by_id.get(name):
-        return found
+    if view := views.served.get(name) or views.by_id.get(name):
+        return view
     near = difflib.get_close_matches(name, [*views.served, *views.by_id], NEAR, 0.4)
     raise ExplainError(f"there is no view {name}" + _perhaps(dict.fromkeys(near)) + "; `tidemark views` lists them")
 
@@ -129,11 +129,11 @@ def _key(view: Served, given: Sequence[str]) -> Row:
     if not given:
         raise ExplainError(f"say which row of {view.name}: {' '.join(f'{name}=...' for name in names)}")
     key = {}
-    for one in given:
-        name, equals, text = one.partition("=")
+    for condition in given:
+        name, equals, text = condition.partition("=")
         if not equals or name not in names:
-            raise ExplainError(f"{one}: the keys of {view.name} are {', '.join(names)}; write {names[0]}=value")
-        key[name] = value_of(text, view.served_keys[name], one)
+            raise ExplainError(f"{condition}: the keys of {view.name} are {', '.join(names)}; write {names[0]}=value")
+        key[name] = value_of(text, view.served_keys[name], condition)
     return key
 
 
@@ -220,7 +220,7 @@ def _nobody(merged: LocalAnswers, view: Served, key: Row) -> str:
         near = f"levenshtein({text}, {literal(str(value))})"
         if view.served_keys[name] in ("BIGINT", "DOUBLE") and value is not None:
             near = f"abs({quote(name, D)} - {value})"
-        found = f"SELECT DISTINCT {text} AS k, {near} AS d FROM ({merged.answer(view)}) ORDER BY d NULLS LAST, k"
-        keys = [str(row["k"]) for row in _rows(merged, f"{found} LIMIT {NEAR}")]
+        near_keys = f"SELECT DISTINCT {text} AS k, {near} AS d FROM ({merged.answer(view)}) ORDER BY d NULLS LAST, k"
+        keys = [str(row["k"]) for row in _rows(merged, f"{near_keys} LIMIT {NEAR}")]
         others.append(f"{name}: {', '.join(keys)}" if keys else f"{name}: the view has no rows yet")
     return f"{said}; near: {'; '.join(others)}"

@@ -13,39 +13,39 @@ from spark_jobs.serving.formatting import Answer, plain, printable, text
 from spark_jobs.serving.lineage import Event
 
 
-def lines(found: Explanation, limit: int, width: int | None = None) -> Iterator[str]:
+def lines(explanation: Explanation, limit: int, width: int | None = None) -> Iterator[str]:
     """The explanation as text, at most `limit` rows of each part."""
-    key = ", ".join(f"{name}={plain(value)}" for name, value in found.key.items())
-    yield f"{found.view}, {printable(key)}"
-    yield _versions(found)
-    yield from _part("served", found.answer, limit, width)
-    if found.below:
-        below = found.below
+    key = ", ".join(f"{name}={plain(value)}" for name, value in explanation.key.items())
+    yield f"{explanation.view}, {printable(key)}"
+    yield _versions(explanation)
+    yield from _part("served", explanation.answer, limit, width)
+    if explanation.below:
+        below = explanation.below
         yield from _part(f"{len(below.rows):,} rows of {below.view} behind it", below.rows, limit, width)
         if below.rows:
             where = " ".join(f"{name}={plain(below.rows[0][name])}" for name in below.keys)
             yield printable(f"where the first of them comes from: tidemark explain {below.view} {where}")
         return
-    for what, rows in found.batch.items():
-        yield from _part(f"batch {what}, lsn <= {found.source.cut}", rows, limit, width)
-    yield from _part(f"speed, lsn {found.source.cut + 1} to {found.head}", found.speed, limit, width)
-    for one in found.lookups:
-        where = f"{one['from']}, key {plain(one['key'])}"
-        yield f"{one['column']} = {plain(one['value'])} is looked up in {where}: `tidemark explain` it as well"
-    shown = f", the first {len(found.events):,}" if len(found.events) < found.event_count else ""
-    events = [_event(one) for one in found.events]
-    yield from _part(f"{found.event_count:,} records behind it{shown}", events, len(events), width)
+    for what, rows in explanation.batch.items():
+        yield from _part(f"batch {what}, lsn <= {explanation.source.cut}", rows, limit, width)
+    yield from _part(f"speed, lsn {explanation.source.cut + 1} to {explanation.head}", explanation.speed, limit, width)
+    for lookup in explanation.lookups:
+        where = f"{lookup['from']}, key {plain(lookup['key'])}"
+        yield f"{lookup['column']} = {plain(lookup['value'])} is looked up in {where}: `tidemark explain` it as well"
+    shown = f", the first {len(explanation.events):,}" if len(explanation.events) < explanation.event_count else ""
+    events = [_event(event) for event in explanation.events]
+    yield from _part(f"{explanation.event_count:,} records behind it{shown}", events, len(events), width)
 
 
-def _versions(found: Explanation) -> str:
-    source = found.source
+def _versions(about: Explanation) -> str:
+    source = about.source
     if source.batch_version is None:
-        return f"publication {found.publication}: never built, the speed layer answers alone; head {found.head}"
+        return f"publication {about.publication}: never built, the speed layer answers alone; head {about.head}"
     results = "" if source.results_version is None else f", results version {source.results_version}"
     horizon = "" if source.horizon is None else f", horizon {plain(source.horizon)}"
     return (
-        f"publication {found.publication}: batch version {source.batch_version}{results}, cut {source.cut}{horizon}; "
-        f"head {found.head}"
+        f"publication {about.publication}: batch version {source.batch_version}{results}, cut {source.cut}{horizon}; "
+        f"head {about.head}"
     )
 
 
@@ -93,25 +93,25 @@ def _bytes(value: bytes | None) -> str | None:
         return f"0x{value.hex()}"
 
 
-def as_json(found: Explanation) -> dict[str, Any]:
+def as_json(explanation: Explanation) -> dict[str, Any]:
     """The explanation as an object for json.dumps with `default=plain`."""
-    source = found.source
+    source = explanation.source
     return {
-        "view": found.view,
-        "key": found.key,
-        "publication": found.publication,
+        "view": explanation.view,
+        "key": explanation.key,
+        "publication": explanation.publication,
         "batch_version": source.batch_version,
         "results_version": source.results_version,
         "cut": source.cut,
         "horizon": source.horizon,
-        "head": found.head,
-        "served": found.answer,
-        "below": {"view": found.below.view, "rows": found.below.rows} if found.below else None,
-        "batch": {what: [_row(row) for row in rows] for what, rows in found.batch.items()},
-        "speed": [_row(row) for row in found.speed],
-        "lookups": found.lookups,
-        "records": found.event_count,
-        "first_records": [{**_event(one), "key": _bytes(one.key)} for one in found.events],
+        "head": explanation.head,
+        "served": explanation.answer,
+        "below": {"view": explanation.below.view, "rows": explanation.below.rows} if explanation.below else None,
+        "batch": {what: [_row(row) for row in rows] for what, rows in explanation.batch.items()},
+        "speed": [_row(row) for row in explanation.speed],
+        "lookups": explanation.lookups,
+        "records": explanation.event_count,
+        "first_records": [{**_event(event), "key": _bytes(event.key)} for event in explanation.events],
     }
 
 

@@ -46,10 +46,10 @@ class Event:
 def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -> list[Origin]:
     """Every record that counts in the rows that match `where` (stored keys); `lsns`: where they have speed rows."""
     source = merged.sources[view.id]
-    found = []
+    counted = []
     if source.batch_version is not None:
-        facts_of = {one: _facts(merged, one, source.cut) for one in view.event_types}
-        found += _matching(merged, view, facts_of, where, "batch")
+        facts_of = {event_type: _facts(merged, event_type, source.cut) for event_type in view.event_types}
+        counted += _matching(merged, view, facts_of, where, "batch")
     if isinstance(view, SequenceView):
         cases = [
             f"WHEN {test} THEN '{why}'"
@@ -57,23 +57,23 @@ def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -
         ]
         layer = f"CASE {' '.join(cases)} ELSE 'speed' END" if cases else "'speed'"
         rows = f"SELECT lsn, tie, {layer} AS layer FROM ({merged.speed(view)})"
-        found += _placed(merged, f"{rows} WHERE {where}")
+        counted += _placed(merged, f"{rows} WHERE {where}")
     elif lsns:
         facts_of = dict(_decoded(merged, view, lsns))
-        found += _matching(merged, view, facts_of, where, "speed")
-    return sorted({*found, *_side_inputs(view, found, source.cut)})
+        counted += _matching(merged, view, facts_of, where, "speed")
+    return sorted({*counted, *_side_inputs(view, counted, source.cut)})
 
 
-def _side_inputs(view: View, found: Sequence[Origin], cut: int) -> Iterator[Origin]:
+def _side_inputs(view: View, counted: Sequence[Origin], cut: int) -> Iterator[Origin]:
     """The records of these rows' side inputs: the newest before each, such as its model."""
-    if not view.side_inputs or not found:
+    if not view.side_inputs or not counted:
         return
-    known = SideInputs([view], cut, log_reader.read_schema_history()).before(max(one.lsn for one in found))
+    known = SideInputs([view], cut, log_reader.read_schema_history()).before(max(origin.lsn for origin in counted))
     for facts in known.values():
         rows = facts.select(["lsn", "topic", "partition", "offset"]).to_pylist()
         places = sorted(Origin(**row, layer="side input") for row in rows)
-        for one in found:
-            yield from [place for place in places if place.lsn < one.lsn][-1:]
+        for origin in counted:
+            yield from [place for place in places if place.lsn < origin.lsn][-1:]
 
 
 def _facts(merged: LocalAnswers, event_type: str, cut: int) -> str:
@@ -84,17 +84,17 @@ def _matching(merged: LocalAnswers, view: View, facts_of: Mapping[str, str], whe
     if not facts_of:
         return []
     partials = of_facts(view, D, facts_of, aggregates.COORDINATES)
-    found = merged.con.execute(f"SELECT DISTINCT {PLACE} FROM ({partials}) WHERE {where}").fetchall()
-    return [Origin(lsn, topic, partition, offset, layer) for lsn, topic, partition, offset in found]
+    places = merged.con.execute(f"SELECT DISTINCT {PLACE} FROM ({partials}) WHERE {where}").fetchall()
+    return [Origin(lsn, topic, partition, offset, layer) for lsn, topic, partition, offset in places]
 
 
 def _placed(merged: LocalAnswers, sql: str) -> list[Origin]:
     """A sequence's rows carry their source position in `tie`: topic/1partition/1offset."""
-    found = []
+    places = []
     for lsn, tie, layer in merged.con.execute(sql).fetchall():
         topic, partition, offset = tie.rsplit("/", 2)
-        found.append(Origin(lsn, topic, int(partition) - 10**10, int(offset) - 10**18, layer))
-    return found
+        places.append(Origin(lsn, topic, int(partition) - 10**10, int(offset) - 10**18, layer))
+    return places
 
 
 def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[tuple[str, str]]:
@@ -112,11 +112,11 @@ def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[
             yield event_type, f"decoded_{event_type}"
 
 
-def raw(merged: LocalAnswers, found: Sequence[Origin]) -> list[Event]:
-    """The records as they were delivered, in the order of `found`."""
-    if not found:
+def raw(merged: LocalAnswers, places: Sequence[Origin]) -> list[Event]:
+    """The records as they were delivered, in the order of their places."""
+    if not places:
         return []
-    of = ds.field("lsn").isin(sorted({one.lsn for one in found})) & ds.field("offset").isin([o.offset for o in found])
+    of = ds.field("lsn").isin(sorted({p.lsn for p in places})) & ds.field("offset").isin([p.offset for p in places])
     rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in log_reader.records(of).to_pylist()}
-    there = ((one, rows[one[:4]]) for one in found if one[:4] in rows)
-    return [Event(one, row["timestamp"], row["key"], row["value"]) for one, row in there]
+    there = ((place, rows[place[:4]]) for place in places if place[:4] in rows)
+    return [Event(place, row["timestamp"], row["key"], row["value"]) for place, row in there]

@@ -70,10 +70,10 @@ class LocalAnswers:
             return self._nothing(view)
         there = {field.name for field in data.schema.field(view.column).type}
         fields = ", ".join(
-            f"{quote(view.column, DUCKDB)}[{duckdb_reader.literal(one)}] AS {quote(one, DUCKDB)}"
-            if one in there
-            else f"NULL AS {quote(one, DUCKDB)}"
-            for one in columns
+            f"{quote(view.column, DUCKDB)}[{duckdb_reader.literal(column)}] AS {quote(column, DUCKDB)}"
+            if column in there
+            else f"NULL AS {quote(column, DUCKDB)}"
+            for column in columns
         )
         where = f"view = {duckdb_reader.literal(view.column)} AND lsn > {above:d} AND lsn <= {self.head:d}"
         return f"SELECT lsn, {fields} FROM {name} WHERE {where}"

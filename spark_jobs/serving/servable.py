@@ -20,7 +20,7 @@ def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, in
 def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
     """The views of `sources` and those chained to them, if every view that they look up is there."""
     every: list[Served] = [*(view for view in views if view.id in sources), *views.chained]
-    return [view for view in every if _is_servable(view, {one.name for one in views if one.id in sources})]
+    return [view for view in every if _is_servable(view, {other.name for other in views if other.id in sources})]
 
 
 def _is_servable(view: Served, names: set[str]) -> bool:

@@ -43,8 +43,8 @@ def difference(views: Views, name: str, sources: Mapping[str, Source], head: int
 
 def _common(old: View, new: View) -> Shape:
     """The columns that both serve. A key that only one has is left out: its rows cannot be told apart."""
-    one, other = shape_of(old, served=True), shape_of(new, served=True)
-    keys = [key for key in one.keys if key in other.keys]
+    old_shape, new_shape = shape_of(old, served=True), shape_of(new, served=True)
+    keys = [key for key in old_shape.keys if key in new_shape.keys]
     if not keys:
         raise ExplainError(f"{old.id} and {new.id} have no key in common")
-    return Shape(keys, [value for value in one.values if value in other.values], one.tolerances)
+    return Shape(keys, [value for value in old_shape.values if value in new_shape.values], old_shape.tolerances)

@@ -51,13 +51,13 @@ def records(above: int) -> Mapping[int, int]:
 
 def covered(above: int) -> Covered:
     """Coverage of lsns > `above`; an lsn has a control row per pass (catch-up of a new view adds one)."""
-    found: dict[int, Computed] = {}
+    computed: dict[int, Computed] = {}
     for lsn, views, at in _control_rows(
         tables.SPEED_PARTIALS, "view", "lsn, control.views, control.finished_at::TIMESTAMPTZ", above
     ):
-        known = found.get(lsn, Computed(frozenset(), None))
-        found[lsn] = Computed(known.views | frozenset(views), known.at or at)
-    return found
+        known = computed.get(lsn, Computed(frozenset(), None))
+        computed[lsn] = Computed(known.views | frozenset(views), known.at or at)
+    return computed
 
 
 def columns() -> frozenset[str]:
@@ -72,7 +72,7 @@ def reach(above: int, lsns: Collection[int], coverage: Covered, columns: Iterabl
 
     A view without any coverage there is new: the speed application has not started with it yet. It delays no cut.
     """
-    needed = {column for column in columns if any(column in found.views for found in coverage.values())}
+    needed = {column for column in columns if any(column in computed.views for computed in coverage.values())}
     lsn = above
     while lsn + 1 in lsns and lsn + 1 in coverage and needed <= coverage[lsn + 1].views:
         lsn += 1
@@ -97,8 +97,8 @@ def _control_rows(table: str, column: str, wanted: str, above: int) -> list[tupl
         query = (
             f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? ORDER BY lsn"
         )
-        found = connection.sql(query, params=[files, row_types.BATCH_ROW, above]).to_arrow_table()
-    return list(zip(*(values.to_pylist() for values in found.columns), strict=True))
+        answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above]).to_arrow_table()
+    return list(zip(*(values.to_pylist() for values in answer.columns), strict=True))
 
 
 def _files(table: str, column: str, above: int) -> list[str]:

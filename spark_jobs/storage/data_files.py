@@ -119,11 +119,11 @@ class _Bounds:
         for name in self._columns:
             if name not in rows.column_names:
                 continue
-            found = pc.min_max(rows[name]).as_py()
+            bounds = pc.min_max(rows[name]).as_py()
             self._nulls[name] = self._nulls.get(name, 0) + rows[name].null_count
-            if found["min"] is not None:
-                self._least[name] = min(found["min"], self._least.get(name, found["min"]))
-                self._greatest[name] = max(found["max"], self._greatest.get(name, found["max"]))
+            if bounds["min"] is not None:
+                self._least[name] = min(bounds["min"], self._least.get(name, bounds["min"]))
+                self._greatest[name] = max(bounds["max"], self._greatest.get(name, bounds["max"]))
 
     def stats(self) -> str:
         return json.dumps(
@@ -189,6 +189,6 @@ def _actions(files: Iterable[Written], is_new: bool) -> list[AddAction]:
 
 def discard(files: Iterable[Written]) -> None:
     """Delete files that are not to be committed."""
-    for one in files:
-        fs, base = FileSystem.from_uri(one.root)
-        fs.delete_file(f"{base}/{one.path}")
+    for file in files:
+        fs, base = FileSystem.from_uri(file.root)
+        fs.delete_file(f"{base}/{file.path}")

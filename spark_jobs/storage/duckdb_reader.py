@@ -65,7 +65,7 @@ def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Da
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     known = {action["path"]: _known(action, files.schema.names) for action in actions}
     fragments = [
-        files.format.make_fragment(one.path, files.filesystem, known[one.path]) for one in files.get_fragments()
+        files.format.make_fragment(file.path, files.filesystem, known[file.path]) for file in files.get_fragments()
     ]
     return ds.FileSystemDataset(fragments, files.schema, files.format, files.filesystem)
 
@@ -75,16 +75,16 @@ def _known(action: Mapping[str, Any], columns: Iterable[str]) -> pc.Expression:
 
     Delta cuts instants to milliseconds, so the greatest one may lie up to one above what it says.
     """
-    found = pc.scalar(True)
+    guarantee = pc.scalar(True)
     for name in columns:
         column, least, most = ds.field(name), action.get(f"min.{name}"), action.get(f"max.{name}")
         if f"partition.{name}" in action:
             value = action[f"partition.{name}"]
-            found &= column.is_null() if value is None else column == pa.scalar(value)
+            guarantee &= column.is_null() if value is None else column == pa.scalar(value)
         elif least is not None and most is not None and action.get(f"null_count.{name}") == 0:
             above = most + timedelta(milliseconds=1) if isinstance(most, datetime) else most
-            found &= (column >= pa.scalar(least)) & (column <= pa.scalar(above))
-    return found
+            guarantee &= (column >= pa.scalar(least)) & (column <= pa.scalar(above))
+    return guarantee
 
 
 def connect(

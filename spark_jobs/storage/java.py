@@ -65,11 +65,11 @@ def version_of(java: Path) -> int | None:
 @cache
 def find_java() -> Java:
     """The first supported Java; raises NoJava with what was found instead."""
-    found = []
+    refused = []
     for path in candidates():
         version = version_of(path)
         if version in SUPPORTED:
             return Java(path, version)
         if version is not None:
-            found.append(f"{path} is Java {version}")
-    raise NoJava("; ".join(found) or "no java program on PATH, and JAVA_HOME is not set")
+            refused.append(f"{path} is Java {version}")
+    raise NoJava("; ".join(refused) or "no java program on PATH, and JAVA_HOME is not set")

@@ -52,13 +52,13 @@ def ranges_of(lsns: Iterable[int]) -> list[Range]:
     ordered = sorted(set(lsns))
     gaps = sorted((after - before for before, after in pairwise(ordered)), reverse=True)
     widest = gaps[MOST_RANGES - 1] if len(gaps) >= MOST_RANGES else 1
-    found: list[Range] = []
+    ranges: list[Range] = []
     for lsn in ordered:
-        if found and lsn - found[-1][1] <= max(widest, 1):
-            found[-1] = (found[-1][0], lsn)
+        if ranges and lsn - ranges[-1][1] <= max(widest, 1):
+            ranges[-1] = (ranges[-1][0], lsn)
         else:
-            found.append((lsn, lsn))
-    return found
+            ranges.append((lsn, lsn))
+    return ranges
 
 
 def predicate(ranges: Iterable[Range]) -> str:

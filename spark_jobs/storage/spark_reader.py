@@ -34,11 +34,11 @@ class Slice:
 
     def can_hold(self) -> pc.Expression:
         """Whether a file can hold such facts, by its statistics; a file without statistics can."""
-        found = _reaches("lsn", self.above + 1, self.upto)
+        condition = _reaches("lsn", self.above + 1, self.upto)
         if self.days:
             days = sorted(map(date.fromisoformat, self.days))
-            found = found & _reaches("day", days[0], days[-1])
-        return found
+            condition = condition & _reaches("day", days[0], days[-1])
+        return condition
 
 
 def in_days(days: Iterable[str]) -> str:
@@ -51,9 +51,9 @@ def rows(
     spark: SparkSession, table: str, version: int | None = None, can_hold: pc.Expression | None = None
 ) -> DataFrame:
     """All rows of a version (None: the newest), or at least those of the files that `can_hold` some."""
-    found = DeltaTable(tables.path(table), version=version)
-    schema = StructType.fromJson(json.loads(found.schema().to_json()))
-    files = pa.table(found.get_add_actions(flatten=True))
+    delta = DeltaTable(tables.path(table), version=version)
+    schema = StructType.fromJson(json.loads(delta.schema().to_json()))
+    files = pa.table(delta.get_add_actions(flatten=True))
     if can_hold is not None and files.num_rows:
         files = _with_statistics(files).filter(can_hold)
     paths = [f"{tables.path(table)}/{path}" for path in files["path"].to_pylist()]
@@ -69,8 +69,8 @@ def relation(rows: DataFrame) -> str:
 
 def facts_of(spark: SparkSession, event_types: Iterable[str], wanted: Slice) -> Mapping[str, str]:
     """Per event type a relation of the wanted facts."""
-    found = {one: rows(spark, tables.facts(one), can_hold=wanted.can_hold()) for one in event_types}
-    return {one: relation(facts.where(wanted.sql())) for one, facts in found.items()}
+    known = {name: rows(spark, tables.facts(name), can_hold=wanted.can_hold()) for name in event_types}
+    return {name: relation(facts.where(wanted.sql())) for name, facts in known.items()}
 
 
 def _reaches(column: str, least: object, greatest: object) -> pc.Expression:

@@ -54,7 +54,7 @@ def write(
 
 def reported(name: str, files: Iterable[Written], rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of REPORT for these files; `rows`: how many are in each."""
-    told = [{"name": name, "rows": rows, "file": one.as_dict()} for one in files]
+    told = [{"name": name, "rows": rows, "file": file.as_dict()} for file in files]
     yield from pa.Table.from_pylist(told, schema=REPORT).to_batches()
 
 

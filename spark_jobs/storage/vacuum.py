@@ -17,13 +17,13 @@ def vacuum(table: str, hours: int, keep: Sequence[int] = ()) -> int:
     """
     if not DeltaTable.is_deltatable(tables.path(table)):
         return 0
-    found = DeltaTable(tables.path(table))
+    delta = DeltaTable(tables.path(table))
     rule = {
         "retention_hours": hours,
         "enforce_retention_duration": False,
         "keep_versions": list(keep),
         "full": True,
     }
-    if not found.vacuum(dry_run=True, **rule):
+    if not delta.vacuum(dry_run=True, **rule):
         return 0  # a vacuum of nothing would still add two versions
-    return len(found.vacuum(dry_run=False, **rule))
+    return len(delta.vacuum(dry_run=False, **rule))

@@ -53,6 +53,6 @@ def _shares(edges: Floats, scores: Floats) -> tuple[float, ...]:
     return tuple(shares)
 
 
-def disagreement(one: Floats, other: Floats) -> float:
+def disagreement(scores: Floats, others: Floats) -> float:
     """The share of rows that exactly one of two models flags."""
-    return float(((one > 0) != (other > 0)).mean()) if len(one) else 0.0
+    return float(((scores > 0) != (others > 0)).mean()) if len(scores) else 0.0

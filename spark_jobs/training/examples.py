@@ -48,8 +48,8 @@ class Examples:
         """Why nothing can be learnt from them; None if something can."""
         for what, part in (("to train on", self.training), ("held out", self.held_out)):
             if min(part.yes, len(part) - part.yes) < LEAST_OF_A_CLASS:
-                found = f"{part.yes:,} yes and {len(part) - part.yes:,} no"
-                return f"{found} {what}: at least {LEAST_OF_A_CLASS} of each are needed"
+                counts = f"{part.yes:,} yes and {len(part) - part.yes:,} no"
+                return f"{counts} {what}: at least {LEAST_OF_A_CLASS} of each are needed"
         return None
 
     def counts(self) -> dict[str, int]:
@@ -73,8 +73,8 @@ def read(model: BoundModel, results_version: int, cut: int) -> Examples:
     with duckdb_reader.connect(sources) as con:
         if "labels" not in sources:
             con.execute(f"CREATE TABLE labels AS SELECT key AS {_label_key(model)}, 0 AS lsn FROM scored LIMIT 0")
-        found = con.sql(_sql(model, cut)).to_arrow_table()
-    return _examples(model.declaration.features, found)
+        rows = con.sql(_sql(model, cut)).to_arrow_table()
+    return _examples(model.declaration.features, rows)
 
 
 def _sql(model: BoundModel, cut: int) -> str:
@@ -99,11 +99,11 @@ def held_out(key: str) -> str:
     return f"CAST('0x' || left(md5(CAST({key} AS VARCHAR)), 8) AS UBIGINT) % {ONE_OF:d} = 0"
 
 
-def _examples(names: tuple[str, ...], found: pa.Table) -> Examples:
-    columns = [found[name].to_numpy().astype(np.float64) for name in names]
+def _examples(names: tuple[str, ...], table: pa.Table) -> Examples:
+    columns = [table[name].to_numpy().astype(np.float64) for name in names]
     features = np.column_stack(columns)
     labels, is_held_out = (
-        found[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("is_yes", "is_held_out")
+        table[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("is_yes", "is_held_out")
     )
     parts = [Part(features[rows], labels[rows]) for rows in (~is_held_out, is_held_out)]
     return Examples(names, *parts)

@@ -65,7 +65,7 @@ def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
 
 def best_iteration(losses: Sequence[float]) -> int | None:
     """The step with the least loss; None: the last one is as good. Raises FitError if the start was the best."""
-    known = [one if math.isfinite(one) else math.inf for one in losses]
+    known = [loss if math.isfinite(loss) else math.inf for loss in losses]
     best = known.index(min(known)) if known else 0
     if best == 0:
         raise FitError(f"LinearSVC found nothing better than its start: losses {known}")

@@ -27,7 +27,7 @@ class Weights:
     @classmethod
     def rounded(cls, intercept: float, features: Sequence[str], weights: Sequence[float]) -> "Weights":
         """The weights, rounded; adding 0.0 turns -0.0 into 0.0."""
-        of = {name: round(float(one), DIGITS) + 0.0 for name, one in zip(features, weights, strict=True)}
+        of = {name: round(float(weight), DIGITS) + 0.0 for name, weight in zip(features, weights, strict=True)}
         return cls(round(float(intercept), DIGITS) + 0.0, of)
 
     @classmethod

@@ -33,10 +33,10 @@ def promote(store: Store, model: BoundModel, version: int, reason: str, send: Se
 
 def roll_forward(store: Store, model: BoundModel, send: Send) -> ModelPromotion | None:
     """Send the decision that is not sent yet; None if there is none."""
-    for one in store.model_promotions(model.name)[-1:]:
-        if one.sent_at is None:
-            _finish(store, model, one, send)
-            return one
+    for decision in store.model_promotions(model.name)[-1:]:
+        if decision.sent_at is None:
+            _finish(store, model, decision, send)
+            return decision
     return None
 
 

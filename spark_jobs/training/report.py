@@ -13,9 +13,9 @@ Rows = list[dict[str, Any]]
 
 def state(model: Model, promotions: Sequence[ModelPromotion]) -> str:
     """The version's state: in force, intent (decided, its record not yet in Kafka), promoted (once), refused."""
-    own = [one for one in promotions if one.version == model.version]
-    sent = [one for one in promotions if one.sent_at is not None]
-    if any(one.sent_at is None for one in own):
+    own = [promotion for promotion in promotions if promotion.version == model.version]
+    sent = [promotion for promotion in promotions if promotion.sent_at is not None]
+    if any(promotion.sent_at is None for promotion in own):
         return "intent"
     if sent and sent[-1].version == model.version:
         return "in force"
@@ -54,13 +54,13 @@ def compared(model: Model) -> Rows:
     """The version and the one that was in force, on the same held-out examples."""
     judged = [{"version": model.version, **model.metrics["candidate"]}, model.metrics["in_force"]]
     names = ("precision", "recall", "f1")
-    return [{"version": one["version"], **{name: f"{one[name]:.4f}" for name in names}} for one in judged if one]
+    return [{"version": row["version"], **{name: f"{row[name]:.4f}" for name in names}} for row in judged if row]
 
 
 def lines(model: Model, promotions: Sequence[ModelPromotion]) -> list[str]:
     """What else there is to say, in sentences."""
     of, drift = model.metrics["examples"], model.metrics["drift"]
-    found = [
+    sentences = [
         f"{model.model} version {model.version}: {state(model, promotions)}; {model.reason}",
         f"trained by run {model.run_id} up to lsn {model.cut}, in {model.seconds:.1f} s",
         f"trained on {of['training']:,} examples, {of['training_yes']:,} of them a yes; "
@@ -68,9 +68,9 @@ def lines(model: Model, promotions: Sequence[ModelPromotion]) -> list[str]:
     ]
     if drift is not None:
         version = model.metrics["in_force"]["version"]
-        found.append(
+        sentences.append(
             f"drift of version {version} since its training: stability index {drift['psi']:.4f}; "
             f"the two disagree on {drift['disagreement']:.2%}"
         )
-    decided = [one for one in promotions if one.version == model.version]
-    return found + [f"decision {one.decision}, {one.decided_at:%Y-%m-%d %H:%M:%S}: {one.reason}" for one in decided]
+    decided = [decision for decision in promotions if decision.version == model.version]
+    return sentences + [f"decision {p.decision}, {p.decided_at:%Y-%m-%d %H:%M:%S}: {p.reason}" for p in decided]

@@ -38,10 +38,10 @@ def train(store: Store, model: BoundModel, run_id: str, fit: Fit, send: promotio
         if build is None:
             return Result(None, f"run {run_id} had nothing new: nothing is trained")
         assert build.results_version is not None
-        found = examples.read(model, build.results_version, build.cut)
-        if (lacking := found.lacking()) is not None:
+        split = examples.read(model, build.results_version, build.cut)
+        if (lacking := split.lacking()) is not None:
             return Result(None, f"nothing is trained: {lacking}")
-        known = _trained(store, model, build, found, fit)
+        known = _trained(store, model, build, split, fit)
         promotion.roll_forward(store, model, send)
     return Result(known, f"{'promoted' if known.is_accepted else 'refused'}: {known.reason}")
 
@@ -60,14 +60,14 @@ def _build(store: Store, model: BoundModel, run_id: str) -> Build | None:
     return build
 
 
-def _trained(store: Store, model: BoundModel, build: Build, found: Examples, fit: Fit) -> Model:
+def _trained(store: Store, model: BoundModel, build: Build, split: Examples, fit: Fit) -> Model:
     started = time.monotonic()
-    weights = fit(found.names, found.training)
+    weights = fit(split.names, split.training)
     seconds = time.monotonic() - started
     promotion.check(model, weights)
-    candidate = _judged(weights, found, build.cut, None)
+    candidate = _judged(weights, split, build.cut, None)
     old = store.model_in_force(model.name)
-    in_force = None if old is None else _judged(Weights.from_json(old.weights), found, old.cut, old.version)
+    in_force = None if old is None else _judged(Weights.from_json(old.weights), split, old.cut, old.version)
     decision = decide(candidate, in_force, model.declaration.least_f1)
     return store.record_model(
         model.name,
@@ -75,22 +75,22 @@ def _trained(store: Store, model: BoundModel, build: Build, found: Examples, fit
         cut=build.cut,
         seconds=seconds,
         weights=weights.as_json(),
-        metrics=_metrics(found, candidate, in_force, old),
+        metrics=_metrics(split, candidate, in_force, old),
         is_accepted=decision.is_promoted,
         reason=decision.reason,
     )
 
 
-def _judged(weights: Weights, found: Examples, cut: int, version: int | None) -> Judged:
-    scores = weights.scores(found.names, found.held_out.features)
-    return Judged(weights, confusion(scores, found.held_out.labels), cut, version)
+def _judged(weights: Weights, split: Examples, cut: int, version: int | None) -> Judged:
+    scores = weights.scores(split.names, split.held_out.features)
+    return Judged(weights, confusion(scores, split.held_out.labels), cut, version)
 
 
-def _metrics(found: Examples, candidate: Judged, in_force: Judged | None, old: Model | None) -> dict[str, Any]:
+def _metrics(split: Examples, candidate: Judged, in_force: Judged | None, old: Model | None) -> dict[str, Any]:
     """What the ledger keeps; `histogram` of the candidate's held-out scores is what later drift is measured from."""
-    scores = candidate.weights.scores(found.names, found.held_out.features)
+    scores = candidate.weights.scores(split.names, split.held_out.features)
     metrics: dict[str, Any] = {
-        "examples": found.counts(),
+        "examples": split.counts(),
         "candidate": candidate.confusion.as_json(),
         "histogram": Histogram.of(scores).as_json(),
         "in_force": None,
@@ -98,7 +98,7 @@ def _metrics(found: Examples, candidate: Judged, in_force: Judged | None, old: M
     }
     if in_force is None or old is None:
         return metrics
-    before = in_force.weights.scores(found.names, found.held_out.features)
+    before = in_force.weights.scores(split.names, split.held_out.features)
     psi = Histogram.from_json(old.metrics["histogram"]).psi(before)
     compared = {"version": in_force.version, **in_force.confusion.as_json()}
     return metrics | {"in_force": compared, "drift": {"psi": psi, "disagreement": disagreement(scores, before)}}
