@@ -34,22 +34,22 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
     current = store.current_publication()
     sources = store.sources(current) if current else {}
     tasks = _tasks(store, views, run, sources)
-    if current is not None and all(is_done(one) for one in tasks):
+    if current is not None and all(is_done(task) for task in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
     with ThreadPoolExecutor(settings().cores) as pool:
-        for line in pool.map(lambda one: _build(spark, store, one), sorted(tasks, key=_costliest_first)):
+        for line in pool.map(lambda task: _build(spark, store, task), sorted(tasks, key=_costliest_first)):
             say(line)
     store.progress(run_id, "build", nothing_new=False)
 
 
-def is_done(one: BuildTask) -> bool:
-    return one.mode is BuildMode.SAME and one.base.cut == one.cut
+def is_done(task: BuildTask) -> bool:
+    return task.mode is BuildMode.SAME and task.base.cut == task.cut
 
 
-def _costliest_first(one: BuildTask) -> tuple[bool, str]:
-    return isinstance(one.view, AggregateView), one.view.id
+def _costliest_first(task: BuildTask) -> tuple[bool, str]:
+    return isinstance(task.view, AggregateView), task.view.id
 
 
 def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
@@ -62,8 +62,8 @@ def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> 
 def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
     """Event type -> days whose facts this run has replaced, or a run after the published build."""
     changed: dict[str, list[str]] = {}
-    for one in store.runs_since_base(run.run_id):
-        for event_type, days in one.summary.get("changed_days", {}).items():
+    for earlier in store.runs_since_base(run.run_id):
+        for event_type, days in earlier.summary.get("changed_days", {}).items():
             changed[event_type] = sorted({*changed.get(event_type, ()), *days})
     return changed
 
@@ -82,19 +82,19 @@ def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
     return new
 
 
-def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
+def _build(spark: SparkSession, store: Store, task: BuildTask) -> str:
     """Build one view and record its versions; returns the line to show."""
     started = time.monotonic()
-    source = _built(spark, one)
-    rows = duckdb_reader.row_count(one.view.tables[-1], source.versions[-1])
+    source = _built(spark, task)
+    rows = duckdb_reader.row_count(task.view.tables[-1], source.versions[-1])
     seconds = time.monotonic() - started
     assert source.batch_version is not None
     store.record_build(
         Build(
-            run_id=one.run_id,
-            view_id=one.view.id,
-            mode=one.mode.value,
-            cut=one.cut,
+            run_id=task.run_id,
+            view_id=task.view.id,
+            mode=task.mode.value,
+            cut=task.cut,
             horizon=source.horizon,
             batch_version=source.batch_version,
             results_version=source.results_version,
@@ -102,23 +102,23 @@ def _build(spark: SparkSession, store: Store, one: BuildTask) -> str:
             seconds=seconds,
             finished_at=datetime.now(UTC),
         ),
-        _hot_keys(one, source.batch_version),
+        _hot_keys(task, source.batch_version),
     )
-    store.progress(one.run_id, "decode")  # still alive, and still not superseded
-    touched = f", {len(one.days)} days" if one.mode is BuildMode.BUCKETS else ""
-    return f"built {one.view.id}: {one.mode.value}{touched}, {rows:,} rows, {seconds:.1f} s"
+    store.progress(task.run_id, "decode")  # still alive, and still not superseded
+    touched = f", {len(task.days)} days" if task.mode is BuildMode.BUCKETS else ""
+    return f"built {task.view.id}: {task.mode.value}{touched}, {rows:,} rows, {seconds:.1f} s"
 
 
-def _hot_keys(one: BuildTask, version: int) -> list[HotKey] | None:
-    if one.mode is BuildMode.SAME or not isinstance(one.view, SequenceView):
+def _hot_keys(task: BuildTask, version: int) -> list[HotKey] | None:
+    if task.mode is BuildMode.SAME or not isinstance(task.view, SequenceView):
         return None
-    return hot_keys(one.view, version, settings().stretch_max_rows)
+    return hot_keys(task.view, version, settings().stretch_max_rows)
 
 
-def _built(spark: SparkSession, one: BuildTask) -> Source:
+def _built(spark: SparkSession, task: BuildTask) -> Source:
     """The source of the view after its build."""
-    if one.mode is BuildMode.SAME:
-        return replace(one.base, cut=one.cut, hot_keys=())
-    if isinstance(one.view, AggregateView):
-        return build_aggregate.build(spark, one.view, one)
-    return build_sequence.build(spark, one.view, one)
+    if task.mode is BuildMode.SAME:
+        return replace(task.base, cut=task.cut, hot_keys=())
+    if isinstance(task.view, AggregateView):
+        return build_aggregate.build(spark, task.view, task)
+    return build_sequence.build(spark, task.view, task)

@@ -114,7 +114,7 @@ def _resolve(
     spark: SparkSession, view: SequenceView, task: BuildTask, relations: _Relations, horizon: datetime | None
 ) -> None:
     """Add `made_rows` and `made_results`: `resolved` over `live`, a partition of keys at a time."""
-    schema = pa.schema([(name, pa.struct(list(one))) for name, one in zip(MADE, columns(view), strict=True)])
+    schema = pa.schema([(name, pa.struct(list(kinds))) for name, kinds in zip(MADE, columns(view), strict=True)])
     live = spark.table(relations.name("live"))
     if task.mode is BuildMode.FULL:
         size = sum(duckdb_reader.row_count(tables.facts(event_type)) for event_type in view.event_types)
@@ -126,8 +126,8 @@ def _resolve(
     )
     together = relations.add(relations.name("made"), made, persist=True)
     for name in MADE:
-        one = spark.sql(f"SELECT {name}.* FROM {together} WHERE {name} IS NOT NULL")
-        relations.add(relations.name(name), one, persist=False)
+        made = spark.sql(f"SELECT {name}.* FROM {together} WHERE {name} IS NOT NULL")
+        relations.add(relations.name(name), made, persist=False)
 
 
 def _pass(
@@ -139,15 +139,15 @@ def _pass(
         if live := list(batches):
             rows, results = sequence_replay.resolved(view, pa.Table.from_batches(live))
             recent = rows.filter(pc.greater_equal(rows["stretch_end"], horizon))
-            for name, found in zip(MADE, (recent, results), strict=True):
-                yield from _in_struct(found, name, schema)
+            for name, rows in zip(MADE, (recent, results), strict=True):
+                yield from _in_struct(rows, name, schema)
 
     return run
 
 
-def _in_struct(found: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _in_struct(rows: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     fields = list(schema.field(name).type)
-    for batch in found.select([field.name for field in fields]).cast(pa.schema(fields)).to_batches(ARROW_ROWS):
+    for batch in rows.select([field.name for field in fields]).cast(pa.schema(fields)).to_batches(ARROW_ROWS):
         struct = pa.StructArray.from_arrays(batch.columns, fields=fields)
         arrays = [struct if field.name == name else pa.nulls(len(batch), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -181,5 +181,5 @@ def _horizon(spark: SparkSession, task: BuildTask, rows: list[str]) -> datetime 
     if newest is None or task.cut_at is None:
         return task.base.horizon
     slowest = min(at_micros(newest), task.cut_at)
-    found = slowest - timedelta(days=settings().horizon_days)
-    return found if task.base.horizon is None else max(found, task.base.horizon)
+    horizon = slowest - timedelta(days=settings().horizon_days)
+    return horizon if task.base.horizon is None else max(horizon, task.base.horizon)

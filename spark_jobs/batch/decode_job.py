@@ -60,7 +60,7 @@ class DecodedFiles:
 
     def rows(self, table: str, schema: pa.Schema) -> DataFrame:
         """The rows for a table."""
-        return _read(self.spark, [one.address for one in self.files.get(table, ())], schema)
+        return _read(self.spark, [file.address for file in self.files.get(table, ())], schema)
 
 
 @contextmanager
@@ -81,24 +81,24 @@ def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None,
     """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: for temporary files."""
     spark = records.spark
     frame, read = records.tasks()
-    found = _written(frame, _decoding(read, judged_by, folder))
-    identities = _read(spark, [one.address for _, one in found.pop(IDENTITY_FILE, [])], IDENTITIES)
+    by_name = _written(frame, _decoding(read, judged_by, folder))
+    identities = _read(spark, [file.address for _, file in by_name.pop(IDENTITY_FILE, [])], IDENTITIES)
     lost = f"{folder}/losers"
     _losers(identities, history).write.parquet(lost)
     losers = _read(spark, [lost], IDENTITIES)
     repeated = dict[str, int](losers.groupBy("event_type").count().collect())
     if repeated:
-        found |= _rewritten(
-            spark, {one: found[one] for one in (*repeated, record_outcomes.RECORD_OUTCOME) if one in found}, lost
+        by_name |= _rewritten(
+            spark, {key: by_name[key] for key in (*repeated, record_outcomes.RECORD_OUTCOME) if key in by_name}, lost
         )
-        found[record_outcomes.RECORD_OUTCOME] = [
-            *found.get(record_outcomes.RECORD_OUTCOME, ()),
+        by_name[record_outcomes.RECORD_OUTCOME] = [
+            *by_name.get(record_outcomes.RECORD_OUTCOME, ()),
             *_written(losers, _noting()).get(record_outcomes.RECORD_OUTCOME, ()),
         ]
-    by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in found.items()}
+    by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in by_name.items()}
     return DecodedFiles(
         spark,
-        files={table: [one for _, one in rows] for table, rows in by_table.items()},
+        files={table: [file for _, file in rows] for table, rows in by_table.items()},
         counts=Counter({table: sum(count for count, _ in rows) for table, rows in by_table.items()}),
         losers=losers,
         duplicates=sum(repeated.values()),
@@ -123,7 +123,7 @@ def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]
 
 
 def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
-    roots = {one.event_type: tables.path(tables.facts(one.event_type)) for one in project_contracts()}
+    roots = {contract.event_type: tables.path(tables.facts(contract.event_type)) for contract in project_contracts()}
     quarantine = tables.path(tables.QUARANTINE)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -138,13 +138,13 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
 
     def flushed(pending: list[Found]) -> Iterator[pa.RecordBatch]:
         identities = []
-        for event_type in dict.fromkeys(name for found in pending for name in found.facts):
-            facts = pa.concat_tables([found.facts[event_type] for found in pending if event_type in found.facts])
+        for event_type in dict.fromkeys(name for chunk in pending for name in chunk.facts):
+            facts = pa.concat_tables([chunk.facts[event_type] for chunk in pending if event_type in chunk.facts])
             if event_type != record_outcomes.RECORD_OUTCOME:
                 identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
             yield from write(event_type, roots[event_type], _in_time(facts, event_type))
         if pending:
-            rejects = pa.concat_tables([found.rejects for found in pending])
+            rejects = pa.concat_tables([chunk.rejects for chunk in pending])
             states = pa.array([STATE] * rejects.num_rows, pa.string())
             yield from write(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
         if identities:
@@ -161,10 +161,10 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
 
 
 def _rewritten(
-    spark: SparkSession, found: Mapping[str, Sequence[tuple[int, Written]]], lost: str
+    spark: SparkSession, by_name: Mapping[str, Sequence[tuple[int, Written]]], lost: str
 ) -> dict[str, list[tuple[int, Written]]]:
     """The files again without the losers; the old ones are deleted."""
-    old = [(event_type, one) for event_type, written in found.items() for _, one in written]
+    old = [(event_type, file) for event_type, written in by_name.items() for _, file in written]
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in task_files.numbers(batches):
@@ -177,8 +177,8 @@ def _rewritten(
             yield from write(event_type, written.root, without(facts, losers.select(COORDINATES)))
 
     new = _written(task_files.shares(spark, len(old)), run)
-    data_files.discard(one for _, one in old)
-    return {event_type: new.get(event_type, []) for event_type in found}
+    data_files.discard(file for _, file in old)
+    return {event_type: new.get(event_type, []) for event_type in by_name}
 
 
 def _noting() -> Task:

@@ -29,7 +29,7 @@ from spark_jobs.storage.spark_reader import in_days
 
 Say = Callable[[str], None]
 
-TAKEN_BACK = "taken_back"
+RELEASED = "released"
 """The key in a run's summary for ranges of older lsns."""
 
 
@@ -39,28 +39,28 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
         return
     decode_tables.create()
     history = log_reader.read_schema_history()
-    back = _taken_back(store, run, history, say)
+    back = _released(store, run, history, say)
     todo = scope(run.previous_cut, run.cut, [*_lsns_of(run.days, run.previous_cut), *back])
     summary = {} if todo.is_empty else _decode(spark, store, run, todo, (history, run.cut), say)
     store.progress(run.run_id, "decode", **summary)
 
 
-def _taken_back(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[int]:
+def _released(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[int]:
     """Lsns with records that newer schemas accept. Kept in the ledger: a try that died may have emptied quarantine."""
-    found = set(quarantine_release.lsns(history, run.previous_cut, run.cut))
-    if found:
-        say(f"newer schemas accept quarantined records: {len(found):,} older lsns are decoded again")
-    for one in store.runs_since_base(run.run_id):
-        found |= {lsn for first, last in one.summary.get(TAKEN_BACK, ()) for lsn in range(first, last + 1)}
-    store.progress(run.run_id, run.step, **{TAKEN_BACK: ranges_of(found)})
-    return sorted(found)
+    lsns = set(quarantine_release.lsns(history, run.previous_cut, run.cut))
+    if lsns:
+        say(f"newer schemas accept quarantined records: {len(lsns):,} older lsns are decoded again")
+    for earlier in store.runs_since_base(run.run_id):
+        lsns |= {lsn for first, last in earlier.summary.get(RELEASED, ()) for lsn in range(first, last + 1)}
+    store.progress(run.run_id, run.step, **{RELEASED: ranges_of(lsns)})
+    return sorted(lsns)
 
 
 def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
     """Lsns that hold a fact of those days, or were landed on them."""
     if not days:
         return []
-    facts = {one: tables.facts(one) for one in _types_with_facts()}
+    facts = {name: tables.facts(name) for name in _types_with_facts()}
     landed = in_days(days).replace("day IN", "landed_on IN")
     sources = [f'SELECT lsn FROM "{event_type}" WHERE {in_days(days)}' for event_type in facts]
     sources.append(f"SELECT lsn FROM log WHERE {landed} AND lsn <= {int(cut)}")
@@ -70,48 +70,48 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
 
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:
     with decode_job.scratch(run.run_id) as folder:
-        found = decode_job.decoded(LogRecords(spark, tuple(todo.ranges())), judged_by, _history(spark, todo), folder)
+        decoded = decode_job.decoded(LogRecords(spark, tuple(todo.ranges())), judged_by, _history(spark, todo), folder)
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
-            for event_type, days in _changed_days(spark, todo, found).items():
+            for event_type, days in _changed_days(spark, todo, decoded).items():
                 changed[event_type] = sorted({*changed.get(event_type, ()), *days})
             store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
-        return _write(todo, found, changed.keys(), say)
+        return _write(todo, decoded, changed.keys(), say)
 
 
 def _types_with_facts() -> list[str]:
     """The event types that have facts: each table in a query costs its planning, empty or not."""
-    return [one for one in project_contracts().event_types if duckdb_reader.row_count(tables.facts(one))]
+    return [name for name in project_contracts().event_types if duckdb_reader.row_count(tables.facts(name))]
 
 
 def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
     """The identities of all earlier facts, in one relation: a join per event type took most of a decode's time."""
-    types = [one for one in _types_with_facts() if one != record_outcomes.RECORD_OUTCOME] if todo.previous else []
-    return reduce(DataFrame.union, [_identities(spark, one, todo) for one in types]) if types else None
+    types = [name for name in _types_with_facts() if name != record_outcomes.RECORD_OUTCOME] if todo.previous else []
+    return reduce(DataFrame.union, [_identities(spark, name, todo) for name in types]) if types else None
 
 
 def _identities(spark: SparkSession, event_type: str, todo: Scope) -> DataFrame:
     return spark_reader.rows(spark, tables.facts(event_type)).where(todo.sql_history()).select("identity")
 
 
-def _write(todo: Scope, found: DecodedFiles, changed: Collection[str], say: Say) -> dict[str, Any]:
+def _write(todo: Scope, decoded: DecodedFiles, changed: Collection[str], say: Say) -> dict[str, Any]:
     known, again = project_contracts(), bool(todo.again)
-    wanted = [(tables.facts(one.event_type), fact_columns(one), one.event_type in changed) for one in known]
+    wanted = [(tables.facts(c.event_type), fact_columns(c), c.event_type in changed) for c in known]
     wanted.append((tables.QUARANTINE, QUARANTINED, again))
     outputs = [
-        Output(table, found.rows(table, columns), found.counts[table] > 0, also_again, found.files.get(table, ()))
+        Output(table, decoded.rows(table, columns), decoded.counts[table] > 0, also_again, decoded.files.get(table, ()))
         for table, columns, also_again in wanted
     ]
-    outputs.append(Output(tables.DUPLICATES, found.losers.select(DUPLICATE.names), found.duplicates > 0, again))
+    outputs.append(Output(tables.DUPLICATES, decoded.losers.select(DUPLICATE.names), decoded.duplicates > 0, again))
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda output: decode_tables.replace(output, todo), outputs))
-    quarantined = found.counts[tables.QUARANTINE]
-    facts = sum(found.counts.values()) - quarantined - found.counts[tables.facts(record_outcomes.RECORD_OUTCOME)]
-    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {found.duplicates:,} duplicates")
-    return {"facts": facts, "quarantined": quarantined, "duplicates": found.duplicates}
+    quarantined = decoded.counts[tables.QUARANTINE]
+    facts = sum(decoded.counts.values()) - quarantined - decoded.counts[tables.facts(record_outcomes.RECORD_OUTCOME)]
+    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {decoded.duplicates:,} duplicates")
+    return {"facts": facts, "quarantined": quarantined, "duplicates": decoded.duplicates}
 
 
-def _changed_days(spark: SparkSession, todo: Scope, found: DecodedFiles) -> dict[str, list[str]]:
+def _changed_days(spark: SparkSession, todo: Scope, decoded: DecodedFiles) -> dict[str, list[str]]:
     """Event type -> days whose facts changed when lsns were decoded again (I7: none, as a rule)."""
     again = todo.sql_again()
     before = _marks(
@@ -119,8 +119,8 @@ def _changed_days(spark: SparkSession, todo: Scope, found: DecodedFiles) -> dict
     )
     after = _marks(
         [
-            (one.event_type, found.rows(tables.facts(one.event_type), fact_columns(one)).where(again))
-            for one in project_contracts()
+            (contract.event_type, decoded.rows(tables.facts(contract.event_type), fact_columns(contract)).where(again))
+            for contract in project_contracts()
         ]
     )
     changed: dict[str, list[str]] = {}

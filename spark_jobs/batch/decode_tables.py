@@ -26,8 +26,8 @@ STATISTICS = "lsn,day,occurred_at"
 def create() -> None:
     """Create every table of this step, with a column for every field of its contract."""
     statistics = {"delta.dataSkippingStatsColumns": STATISTICS}
-    for one in project_contracts():
-        ddl.create(tables.facts(one.event_type), fact_columns(one), properties=statistics)
+    for contract in project_contracts():
+        ddl.create(tables.facts(contract.event_type), fact_columns(contract), properties=statistics)
     ddl.create(tables.QUARANTINE, QUARANTINED)
     ddl.create(tables.DUPLICATES, DUPLICATE)
 
@@ -64,8 +64,8 @@ def replace(output: Output, todo: Scope) -> None:
 
 def _newest_lsn(table: str) -> int:
     """The newest lsn, from the table's file statistics; 2**63 - 1 if a file has none."""
-    found = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
-    if not found.num_rows:
+    files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
+    if not files.num_rows:
         return 0
-    newest: Iterable[int | None] = found["max.lsn"].to_pylist() if "max.lsn" in found.column_names else [None]
+    newest: Iterable[int | None] = files["max.lsn"].to_pylist() if "max.lsn" in files.column_names else [None]
     return max(2**63 - 1 if lsn is None else lsn for lsn in newest)

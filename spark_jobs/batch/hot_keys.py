@@ -21,7 +21,7 @@ def hot_keys(view: SequenceView, version: int, most_rows: int) -> list[HotKey]:
         return []
     carried = sequences.not_carried(view)
     with duckdb_reader.connect({"stored": (rows, version)}) as con:
-        found = con.execute(
+        longest = con.execute(
             f"SELECT CAST(key AS VARCHAR), {deferred_rows.digest(Dialect.DUCKDB)}, count(*) AS size "
             f"FROM stored{carried} GROUP BY key, stretch_end HAVING size > {most_rows:d} AND "
             "stretch_end >= (SELECT max(ts) FROM stored) "
@@ -29,5 +29,5 @@ def hot_keys(view: SequenceView, version: int, most_rows: int) -> list[HotKey]:
         ).fetchall()
     return [
         HotKey(view_id=view.id, batch_version=version, digest=digest, key=key, row_count=size)
-        for key, digest, size in found
+        for key, digest, size in longest
     ]

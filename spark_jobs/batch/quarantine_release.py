@@ -22,7 +22,7 @@ RECORDS_AT_ONCE = 100_000
 
 def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
     """The lsns up to `previous` whose facts are different at `cut`."""
-    new = {one.event_type for one in history.within(previous, cut)}
+    new = {entry.event_type for entry in history.within(previous, cut)}
     topics = sorted({project_contracts().of(event_type).topic for event_type in new})
     if not topics or not duckdb_reader.exists(tables.QUARANTINE):
         return []
@@ -33,8 +33,8 @@ def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
             con.register("facts", facts.select(["lsn", "event_type", "identity"]))
             con.execute("INSERT INTO accepted FROM facts")
     sources = ["SELECT lsn FROM accepted", *_repeating(con)]
-    found = con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)}) WHERE lsn <= {previous:d}")
-    return [lsn for (lsn,) in found.fetchall()]
+    answer = con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)}) WHERE lsn <= {previous:d}")
+    return [lsn for (lsn,) in answer.fetchall()]
 
 
 def _quarantined(topics: list[str], previous: int) -> Iterator[pa.Table]:

@@ -152,7 +152,7 @@ def _check_envelope(event_type: str, fields: tuple[Field, ...], needed: set[str]
 
 def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
     if contract.is_outcome and (contract.topic or contract.key or contract.compacted):
-        raise ValueError("what the platform notes has no topic, no key, and is not compacted")
+        raise ValueError("record outcomes have no topic, no key, and are not compacted")
     if not contract.is_outcome and contract.key not in {f.name for f in contract.fields if f.required}:
         raise ValueError(f"x-tidemark.key must name a required field, not {contract.key!r}")
     if not contract.owner or not contract.description or not contract.examples:

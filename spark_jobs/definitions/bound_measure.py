@@ -25,9 +25,9 @@ class BoundMeasure:
     @property
     def answer_kind(self) -> Kind:
         """The kind of the served value."""
-        found = self.measure.answers or self.kind
-        assert found is not None  # measures that answer with their value have one
-        return found
+        kind = self.measure.answers or self.kind
+        assert kind is not None  # measures that answer with their value have one
+        return kind
 
     @property
     def input(self) -> str:

@@ -111,10 +111,10 @@ def _elements(view: AggregateView, d: Dialect, facts: str) -> str:
 
 def failed_at(view: AggregateView, dialect: Dialect) -> str | None:
     """SQL: the part of the view at which a fact's evaluation fails, or NULL; None where nothing can fail."""
-    found = [(f"key {name}", failing(key, dialect)) for name, key in view.keys.items()]
+    tests = [(f"key {name}", failing(key, dialect)) for name, key in view.keys.items()]
     for measure in view.measures:
-        found += [(f"measure {measure.name}", test) for test in _measure_fails(measure, dialect)]
-    cases = [f"WHEN {test} THEN '{name}'" for name, test in found if test]
+        tests += [(f"measure {measure.name}", test) for test in _measure_fails(measure, dialect)]
+    cases = [f"WHEN {test} THEN '{name}'" for name, test in tests if test]
     return f"CASE {' '.join(cases)} END" if cases else None
 
 
@@ -140,9 +140,9 @@ def rejects(view: AggregateView, dialect: Dialect, facts: str) -> str | None:
     if not failed and not where_fails:
         return None
     only = f"({rendered(view.where, d)})" if view.where else "TRUE"
-    found = f"CASE WHEN {where_fails or 'FALSE'} THEN 'where' WHEN {only} THEN {failed or 'NULL'} END"
+    field = f"CASE WHEN {where_fails or 'FALSE'} THEN 'where' WHEN {only} THEN {failed or 'NULL'} END"
     columns = listed([*COORDINATES, "event_type"], d)
-    inner = f"SELECT {columns}, {found} AS field FROM ({_elements(view, d, facts)})"
+    inner = f"SELECT {columns}, {field} AS field FROM ({_elements(view, d, facts)})"
     return f"SELECT {columns}, min(field) AS field FROM ({inner}) WHERE field IS NOT NULL GROUP BY {columns}"
 
 
@@ -168,16 +168,16 @@ def final(
     if view.window:
         windows = f"({view.window.rows(d, relation, now)})"
         relation = f"({merged(view, d, windows, view.served_keys)})"
-    found = _derived(view, d, answered(view, d, relation, view.served_keys))
+    answer = _derived(view, d, answered(view, d, relation, view.served_keys))
     if view.top:
-        found = _ranked(view, view.top, d, found)
+        answer = _ranked(view, view.top, d, answer)
     for name, lookup in view.lookups.items():
         other = (lookups or {})[name]
-        found = (
-            f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({found}) a LEFT JOIN "
+        answer = (
+            f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({answer}) a LEFT JOIN "
             f"{other} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
         )
-    return found
+    return answer
 
 
 def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
@@ -191,7 +191,7 @@ def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[
 def _derived(view: AggregateView, d: Dialect, answer: str) -> str:
     """The answer with its derived columns, without the rows that `having` leaves out."""
     if view.derived:
-        made = ", ".join(f"{rendered(one, d)} AS {quote(name, d)}" for name, one in view.derived.items())
+        made = ", ".join(f"{rendered(expression, d)} AS {quote(name, d)}" for name, expression in view.derived.items())
         answer = f"SELECT *, {made} FROM ({answer})"
     return f"SELECT * FROM ({answer}) WHERE {rendered(view.having, d)}" if view.having else answer
 

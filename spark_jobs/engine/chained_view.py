@@ -139,10 +139,10 @@ def _asked(dialect: Dialect, answer: str, now: datetime | None) -> str:
 
 def ordered(declared: Mapping[str, Aggregate]) -> list[str]:
     """Chained views by name, each after the one that it is made of. Raises ViewError where one is made of itself."""
-    found: list[str] = []
-    while rest := {name: one for name, one in declared.items() if name not in found}:
-        ready = [name for name, one in rest.items() if one.of_view not in rest]
+    names: list[str] = []
+    while rest := {name: declaration for name, declaration in declared.items() if name not in names}:
+        ready = [name for name, declaration in rest.items() if declaration.of_view not in rest]
         if not ready:
             raise ViewError(f"{', '.join(rest)} are made of each other", "let one of them be made of events")
-        found += ready
-    return found
+        names += ready
+    return names

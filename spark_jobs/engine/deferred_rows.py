@@ -19,11 +19,11 @@ def digest(d: Dialect) -> str:
 
 def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> dict[str, str]:
     """Reason -> SQL: whether a row is deferred for it; empty if none can be. Raises ValueError for a bad digest."""
-    found = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
+    tests = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
     if hot_keys:
-        named = ", ".join(f"'{bytes.fromhex(one).hex()}'" for one in hot_keys)
-        found[HOT_KEY] = f"{digest(d)} IN ({named})"
-    return found
+        named = ", ".join(f"'{bytes.fromhex(key).hex()}'" for key in hot_keys)
+        tests[HOT_KEY] = f"{digest(d)} IN ({named})"
+    return tests
 
 
 def counted_now(rows: str, d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> str:

@@ -32,15 +32,15 @@ class _Run:
         """Positions of the identities that the run holds."""
         waiting = np.flatnonzero(self.filter[first >> _shift(self.filter)])
         at = np.searchsorted(self.first, first[waiting])
-        found = []
+        positions = []
         while waiting.size:  # more than one turn only where two identities share a first word
             inside = at < len(self)
             waiting, at = waiting[inside], at[inside]
             near = self.first[at] == first[waiting]
             same = near & (self.second[at] == second[waiting])
-            found.append(waiting[same])
+            positions.append(waiting[same])
             waiting, at = waiting[near & ~same], at[near & ~same] + 1
-        return np.concatenate(found) if found else waiting
+        return np.concatenate(positions) if positions else waiting
 
 
 class IdWindow:

@@ -43,7 +43,7 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
 
     A side input is under `sequences.side_input_key` of its type: all facts with a lower lsn; more do no harm.
     """
-    found, refused = Pass(), [REJECTS.empty_table()]
+    passed, refused = Pass(), [REJECTS.empty_table()]
     present = frozenset(name for name, rows in facts.items() if rows.num_rows)
     many = sum(rows.num_rows for rows in facts.values()) > MANY_ROWS
     with _registered(facts) as connection:
@@ -51,12 +51,12 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
             try:
                 partials, rejected = _one(connection, view, present, many)
             except (duckdb.Error, pa.ArrowException) as error:
-                found.failed[view.column] = f"{type(error).__name__}: {error}"
+                passed.failed[view.column] = f"{type(error).__name__}: {error}"
             else:
-                found.partials[view.column] = partials
+                passed.partials[view.column] = partials
                 refused += rejected
-    found.rejects = pa.concat_tables(refused)
-    return found
+    passed.rejects = pa.concat_tables(refused)
+    return passed
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def of_decoded(facts: Facts, rejects: pa.Table) -> pa.Table:
     """Outcomes of rejected records (row_types.REJECT) and of late facts, schema OUTCOME_ROW."""
     late = (_late(event_type, rows) for event_type, rows in facts.items())
     rejected = [_outcomes(rejects, rejects["event_type"], REJECTED, rejects["reason"])] if rejects.num_rows else []
-    return pa.concat_tables([OUTCOME_ROW.empty_table(), *rejected, *(found for found in late if found is not None)])
+    return pa.concat_tables([OUTCOME_ROW.empty_table(), *rejected, *(rows for rows in late if rows is not None)])
 
 
 def of_duplicates(lost: pa.Table) -> pa.Table:

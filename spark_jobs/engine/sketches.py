@@ -58,8 +58,8 @@ def add_sketches(connection: duckdb.DuckDBPyConnection) -> None:
     connection.create_function("hll_estimate", _estimate, ["BLOB"], "BIGINT", null_handling="special")
 
 
-def _union_all(found: list[bytes | None] | None) -> bytes | None:
-    given = [one for one in found or () if one is not None]
+def _union_all(stored: list[bytes | None] | None) -> bytes | None:
+    given = [sketch for sketch in stored or () if sketch is not None]
     return given[0] if len(given) == 1 else union(given) if given else None
 
 

@@ -39,7 +39,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        disagree = any(one.causes.get(UNEXPLAINED) for one in self.agreements)
+        disagree = any(agreement.causes.get(UNEXPLAINED) for agreement in self.agreements)
         return not disagree and not any(verdict.is_critical for verdict in self.verdicts)
 
     @property
@@ -62,7 +62,7 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
         *hot_keys(store, run_id),
     ]:
         say(f"notice: {line}")
-    store.progress(run_id, "audit", agreement=[one.as_dict() for one in outcome.agreements])
+    store.progress(run_id, "audit", agreement=[agreement.as_dict() for agreement in outcome.agreements])
     store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
     return outcome.passed
 
@@ -75,8 +75,8 @@ def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, a
     after, changed = current.cut if current else 0, changed_days(store, run)
     new = store.built_sources(run.run_id)
     agreements = []
-    for one in agree(views, old, new, changed):
-        agreements.append(accepted(one, accept) if accept else one)
+    for agreement in agree(views, old, new, changed):
+        agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
     checkpoint = Checkpoint(run.run_id)
@@ -113,9 +113,9 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
         return Verdict(suite.table, len(suite.expectations), (Failure("critical", f"cannot be audited: {reason}"),))
 
 
-def agreement_lines(one: Agreement) -> Iterator[str]:
+def agreement_lines(agreement: Agreement) -> Iterator[str]:
     """The lines about a view's agreement: none if all rows agree."""
-    if one.causes:
-        causes = ", ".join(f"{rows:,} {cause}" for cause, rows in one.causes.items())
-        yield f"{one.view}: {one.differing:,} of {one.rows:,} rows differ from speed: {causes}"
-    yield from (f"  {row}" for row in one.unexplained)
+    if agreement.causes:
+        causes = ", ".join(f"{rows:,} {cause}" for cause, rows in agreement.causes.items())
+        yield f"{agreement.view}: {agreement.differing:,} of {agreement.rows:,} rows differ from speed: {causes}"
+    yield from (f"  {row}" for row in agreement.unexplained)

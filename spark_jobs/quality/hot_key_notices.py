@@ -36,10 +36,10 @@ def long_stretches(views: Views, builds: Mapping[str, Build], horizon: timedelta
 def hot_keys(store: Store, run_id: str) -> Iterator[str]:
     """A sentence for each view that has hot keys in a run's build."""
     for view_id, built in store.builds(run_id).items():
-        if found := store.hot_keys(view_id, built.batch_version):
-            named = ", ".join(one.key for one in found[:NAMED])
+        if keys := store.hot_keys(view_id, built.batch_version):
+            named = ", ".join(hot.key for hot in keys[:NAMED])
             yield (
-                f"{view_id}: {len(found):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "
+                f"{view_id}: {len(keys):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "
                 f"goes on, such as {named}; they are served as of this build, and what they send waits for the next"
             )
 

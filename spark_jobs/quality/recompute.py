@@ -49,8 +49,8 @@ def facts(
         con.register("nothing", contract.fact_schema.empty_table())
         con.execute(f"CREATE OR REPLACE TEMP TABLE {all_of(contract)} AS FROM nothing")
     for portion in portions:
-        found = decode_logged(portion, history, cut)
-        for event_type, rows in [*found.facts.items(), (None, found.rejects)]:
+        decoded = decode_logged(portion, history, cut)
+        for event_type, rows in [*decoded.facts.items(), (None, decoded.rejects)]:
             con.register("portion", rows)
             into = "rejects" if event_type is None else all_of(known.of(event_type))
             con.execute(f"INSERT INTO {into} BY NAME SELECT * FROM portion")

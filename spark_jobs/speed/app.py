@@ -125,7 +125,7 @@ class SpeedLayer:
         lsn = self.end.lsn + 1
         if new := self.history.within(self.end.lsn, lsn):
             self._land_nothing(schemas=new)
-            log.info("in force from lsn %d on: %s", lsn, ", ".join(one.name for one in new))
+            log.info("in force from lsn %d on: %s", lsn, ", ".join(entry.name for entry in new))
 
     def _land_recovery(self, losses: list[str]) -> None:
         """Land an empty micro-batch that says what is lost; from it on the log follows the new offsets."""

@@ -75,7 +75,7 @@ def catch_up(
     """Compute all missing partials. `floors`: as in `gaps`; a view without one is needed from the first lsn on."""
     wanted = {view.column: floors.get(view.column, 0) for view in views}
     above = min(wanted.values(), default=0)
-    computed = {lsn: found.views for lsn, found in coverage.covered(above).items()}
+    computed = {lsn: computed_at.views for lsn, computed_at in coverage.covered(above).items()}
     for gap in gaps(coverage.records(above), computed, wanted, settings().max_records_per_batch):
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)

@@ -71,7 +71,7 @@ def _join(span: int, into: int, turn: threading.Lock) -> None:
     """Join the files of a span, in one version, to one per kind of row in the span `into`."""
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     there = table.to_pyarrow_dataset(file_pruning_predicate=[(SPAN, "=", str(span))])
-    written = [one for kind, rows in _by_kind(there).items() for one in _written(kind, rows, into)]
+    written = [file for kind, rows in _by_kind(there).items() for file in _written(kind, rows, into)]
     with turn:  # between a micro-batch's look at the table and its commit, removed files would be a conflict
         data_files.replace(table, (SPAN, str(span)), written)
     log.info("compacted %s of span %d: %d files", tables.SPEED_PARTIALS, span, len(written))
@@ -83,7 +83,7 @@ def _by_kind(there: ds.Dataset) -> dict[str, pa.Table]:
         for kind in pc.unique(rows["view"]).to_pylist():
             own = ["view", "lsn", kind if kind in rows.column_names else "control"]
             parts[kind].append(rows.filter(pc.equal(rows["view"], kind)).select(own))
-    return {kind: pa.concat_tables(found) for kind, found in parts.items()}
+    return {kind: pa.concat_tables(tables) for kind, tables in parts.items()}
 
 
 def _read(there: ds.Dataset) -> Iterator[pa.Table]:

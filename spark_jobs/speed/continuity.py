@@ -62,9 +62,9 @@ def next_lsn(end: LogEnd, ranges: list[Range], topic_ids: Mapping[str, str], epo
 def refuse_changed_topics(end: LogEnd, topic_ids: Mapping[str, str]) -> None:
     """Raise Stop where a topic that the log follows is gone, or has come back as another one."""
     for topic, known in end.topic_ids.items():
-        found = topic_ids.get(topic)
-        if found != known:
-            what = "is gone" if found is None else f"was recreated (id {known} is now {found})"
+        topic_id = topic_ids.get(topic)
+        if topic_id != known:
+            what = "is gone" if topic_id is None else f"was recreated (id {known} is now {topic_id})"
             raise Stop(
                 f"topic {topic} {what}: its offsets no longer mean what the log says. "
                 "`tidemark speed recover` shows what is lost and how to go on."

@@ -62,11 +62,11 @@ class StagedBatch:
     def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Facts) -> Derived:
         if not self.facts:
             return Derived()
-        addresses = [one.address for one in self.facts]
+        addresses = [file.address for file in self.facts]
         task = _deriving(addresses, list(views), duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
         report = task_files.run(task_files.shares(self.spark, len(addresses)), task, REPORT)
         failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
-        failed = {one["view"]: one["reason"] for one in failures}
+        failed = {failure["view"]: failure["reason"] for failure in failures}
         return Derived(files=_files(report), rejects=_rejects(report), failed=failed)
 
     def undo(self, derived: Derived) -> None:
@@ -90,8 +90,8 @@ def take(records: Records, history: SchemaHistory, landed_on: date | None = None
         spark=frame.sparkSession,
         records=pc.sum(sizes).as_py() or 0,
         rejects=_rejects(report),
-        landed=[one for one in written if one.root == log],
-        facts=[one for one in written if one.root == facts],
+        landed=[file for file in written if file.root == log],
+        facts=[file for file in written if file.root == facts],
     )
 
 

@@ -27,10 +27,10 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     """
     properties = {"delta.appendOnly": "true", **ddl.COMMITTED_OFTEN, **ddl.looked_up_by("lsn", "kind")}
     ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
-    if (found := log_reader.read_schema_history()) == EVERY_SCHEMA:
-        found = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
-        _begin(found.entries)
-    return found
+    if (history := log_reader.read_schema_history()) == EVERY_SCHEMA:
+        history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
+        _begin(history.entries)
+    return history
 
 
 def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:

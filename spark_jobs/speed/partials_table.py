@@ -56,7 +56,7 @@ def placed(rows: pa.Table) -> pa.Table:
 def recent_ids() -> pa.Table:
     """lsn, finished_at and ids of the micro-batches in the window of known ids, in the order of their lsns."""
     since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=settings().id_window_seconds)
-    finished = {lsn: found.at for lsn, found in covered(0).items() if found.at is not None and found.at >= since}
+    finished = {lsn: done.at for lsn, done in covered(0).items() if done.at is not None and done.at >= since}
     wanted = pc.field("lsn").isin(pa.array(finished, pa.int64())) & (pc.field("view") == row_types.IDS_ROW)
     ids = _read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted).sort_by("lsn")
     at = pa.array([finished[lsn] for lsn in ids["lsn"].to_pylist()], row_types.INSTANT)

@@ -104,7 +104,7 @@ def per_lsn(ids: pa.Table) -> Iterator[tuple[int, bytes]]:
     """Each lsn of `ids` with its identities, 16 bytes each, in the order of lsns."""
     lsns = ids["lsn"].to_numpy()
     order = np.argsort(lsns, kind="stable")
-    found, starts = np.unique(lsns[order], return_index=True)
+    distinct, starts = np.unique(lsns[order], return_index=True)
     identities = np.frombuffer(packed(ids), "V16")[order]
-    for lsn, (start, end) in zip(found.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
+    for lsn, (start, end) in zip(distinct.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
         yield lsn, identities[start:end].tobytes()

@@ -63,8 +63,8 @@ class StagedFactsWriter:
 
 def ids(files: Iterable[Written]) -> pa.Table:
     """Identity, event type and coordinates of all facts (columns of IDS)."""
-    found = [ids_of({_type(rows): rows}) for one in files for rows in _streams(one.address)]
-    return pa.concat_tables([IDS.empty_table(), *found])
+    all_ids = [ids_of({_type(rows): rows}) for file in files for rows in _streams(file.address)]
+    return pa.concat_tables([IDS.empty_table(), *all_ids])
 
 
 def portions(address: str) -> Iterator[dict[str, pa.Table]]:
@@ -103,5 +103,5 @@ def clear() -> None:
     """Delete what a process that died left behind."""
     fs, base = FileSystem.from_uri(root())
     if fs.get_file_info(base).type == FileType.Directory:
-        for found in fs.get_file_info(FileSelector(base)):
-            fs.delete_file(found.path)
+        for file in fs.get_file_info(FileSelector(base)):
+            fs.delete_file(file.path)

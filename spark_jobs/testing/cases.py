@@ -71,8 +71,8 @@ def hold(case: Case) -> None:
     """Check the view by its case: as batch, as speed, and merged at every cut. Raises AssertionError."""
     views, logged = project_views(), facts(case.batches)
     for cut in range(len(case.batches) + 1):
-        found = answer(views.served[case.view], views, *until(logged, cut), case.now)
-        assert found == case.expected, f"{case.view}, {case.name}, cut {cut}: {found}, expected {case.expected}"
+        answered = answer(views.served[case.view], views, *until(logged, cut), case.now)
+        assert answered == case.expected, f"{case.view}, {case.name}, cut {cut}: {answered}, expected {case.expected}"
 
 
 def _yaml(path: Path) -> Any:
@@ -99,8 +99,8 @@ def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
                 refused.append({**row, **position, "event_type": known, "reason": reason})
             else:
                 rows.setdefault(event_type, []).append(row | position)
-    made = {name: pa.Table.from_pylist(found, project_contracts().of(name).fact_schema) for name, found in rows.items()}
-    identified = {name: _identified(name, found) for name, found in made.items()}
+    made = {name: pa.Table.from_pylist(some, project_contracts().of(name).fact_schema) for name, some in rows.items()}
+    identified = {name: _identified(name, table) for name, table in made.items()}
     return _settled(identified, pa.Table.from_pylist(refused, row_types.REJECT))
 
 
@@ -187,8 +187,8 @@ def check(
     from spark_jobs.testing import laws
 
     views = project_views()
-    found = views.served[view] if isinstance(view, str) else view
-    trial = laws.Trial(found, views, oracle, values or {}, step or laws.step_of(found), tolerance)
+    asked = views.served[view] if isinstance(view, str) else view
+    trial = laws.Trial(asked, views, oracle, values or {}, step or laws.step_of(asked), tolerance)
     laws.try_laws(trial, examples, seed)
 
 

@@ -75,8 +75,8 @@ def try_laws(trial: Trial, examples: int, seed_: int) -> None:
               phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(histories(_source(trial)))
     def hold(history: tuple[Batches, Batches]) -> None:
-        for law, found, expected in _broken(trial, *history):
-            raise LawBroken(_told(trial, history[1], law, found, expected, seed_))
+        for law, answered, expected in _broken(trial, *history):
+            raise LawBroken(_told(trial, history[1], law, answered, expected, seed_))
 
     hold()
 
@@ -108,8 +108,8 @@ def _broken(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[st
         expected = cases.in_order(dict(row) for row in trial.oracle(repeated if trial.is_of_outcomes else once))
         yield from _differ(trial, "the answer is the oracle's", whole, expected)
     for cut in range(1, len(repeated) + 1):
-        found = trial.answer(*cases.until(facts, cut))
-        yield from _differ(trial, f"batch up to lsn {cut} and speed after it are what speed alone is", found, whole)
+        answered = trial.answer(*cases.until(facts, cut))
+        yield from _differ(trial, f"batch up to lsn {cut} and speed after it are what speed alone is", answered, whole)
     stored = stored_of(trial.view)
     if stored.side_inputs:
         return  # side inputs go by micro-batches
@@ -165,12 +165,12 @@ def _rows(con: duckdb.DuckDBPyConnection, query: str) -> Answer:
     return cases.in_order(con.sql(query).to_arrow_table().to_pylist())
 
 
-def _differ(trial: Trial, law: str, found: Answer, expected: Answer) -> Iterator[tuple[str, Answer, Answer]]:
-    same = len(found) == len(expected) and all(
-        _equal(row, other, trial.tolerance) for row, other in zip(found, expected, strict=True)
+def _differ(trial: Trial, law: str, answered: Answer, expected: Answer) -> Iterator[tuple[str, Answer, Answer]]:
+    same = len(answered) == len(expected) and all(
+        _equal(row, other, trial.tolerance) for row, other in zip(answered, expected, strict=True)
     )
     if not same:
-        yield law, found, expected
+        yield law, answered, expected
 
 
 def _equal(row: Mapping[str, Any], other: Mapping[str, Any], tolerance: float) -> bool:
@@ -182,13 +182,13 @@ def _equal(row: Mapping[str, Any], other: Mapping[str, Any], tolerance: float) -
     )
 
 
-def _told(trial: Trial, batches: Batches, law: str, found: Answer, expected: Answer, seed_: int) -> str:
+def _told(trial: Trial, batches: Batches, law: str, answered: Answer, expected: Answer, seed_: int) -> str:
     folder = f"tests/views/{trial.view.name}/<name>"
     rows: Any = [{name: _plain(value) for name, value in row.items()} for row in expected]
     events = yaml.safe_dump(list(batches), sort_keys=False, width=200)
     expect = yaml.safe_dump({"now": _plain(trial.now), "rows": rows}, sort_keys=False, width=200)
     return (
-        f"{trial.view.name}: it should hold that {law}.\nfound:    {found}\nexpected: {expected}\n"
+        f"{trial.view.name}: it should hold that {law}.\nfound:    {answered}\nexpected: {expected}\n"
         f"The smallest history that was found (seed={seed_}), as a case:\n"
         f"--- {folder}/events.yaml\n{events}--- {folder}/expect.yaml\n{expect}"
     )

@@ -71,24 +71,24 @@ def _values(field: Field, source: Source, texts: dict[str, list[str]], draw: st.
         return st.sampled_from(list(source.values[field.name]))
     rules, kind = field.schema, field.arrow
     if "enum" in rules:
-        found: list[Any] = list(rules["enum"])
+        values: list[Any] = list(rules["enum"])
     elif pa.types.is_boolean(kind):
-        found = [False, True]
+        values = [False, True]
     elif pa.types.is_timestamp(kind):
-        found = [_instant(START + source.step * place) for place in range(STEPS)]
+        values = [_instant(START + source.step * place) for place in range(STEPS)]
     elif pa.types.is_string(kind) and "pattern" in rules:
         if rules["pattern"] not in texts:
             texts[rules["pattern"]] = draw(_two(rules["pattern"], rules.get("maxLength", 1_000)))
-        found = list(texts[rules["pattern"]])
+        values = list(texts[rules["pattern"]])
     elif pa.types.is_string(kind):
         least, most = rules.get("minLength", 0), rules.get("maxLength", 1_000)
-        found = [text for text in ("", "a", "a b, B", "été 雪") if least <= len(text) <= most]
+        values = [text for text in ("", "a", "a b, B", "été 雪") if least <= len(text) <= most]
     else:
         least, most = rules.get("minimum", -(2**53)), rules.get("maximum", 2**53)
         numbers = (least, least + 1, 0, 1, 2, 5, 100, most if most < 10**6 else 50_000)
         exact = [number for number in dict.fromkeys(numbers) if least <= number <= most]
-        found = [float(number) for number in exact] if pa.types.is_floating(kind) else exact
-    return st.sampled_from(found if field.required else [*found, None])
+        values = [float(number) for number in exact] if pa.types.is_floating(kind) else exact
+    return st.sampled_from(values if field.required else [*values, None])
 
 
 def _two(pattern: str, most: int) -> st.SearchStrategy[list[str]]:

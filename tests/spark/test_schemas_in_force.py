@@ -7,7 +7,7 @@ import pytest
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.quality import recompute
 from spark_jobs.quality.reconciliation.agreement import agree
-from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, TAKEN_BACK
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA
 from spark_jobs.quality.verification import recompute_checks
 from spark_jobs.quality.verification.findings import State
 from spark_jobs.storage import tables
@@ -66,8 +66,8 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     assert lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(3,)]
     assert stands(lake)
     summary = lake.store.runs()[0].summary
-    assert summary["taken_back"] == [[1, 3]]
+    assert summary["released"] == [[1, 3]]
     since_published = causes(lake, old, summary["changed_days"])
     assert since_published.keys() == set(VIEWS) and set().union(*since_published.values()) <= {CORRECTED, DUPLICATE}
     since_ever = causes(lake, {}, {})
-    assert since_ever.keys() == set(VIEWS) and set().union(*since_ever.values()) <= {TAKEN_BACK, DUPLICATE}
+    assert since_ever.keys() == set(VIEWS) and set().union(*since_ever.values()) <= {NEWER_SCHEMA, DUPLICATE}

@@ -79,7 +79,7 @@ class Audited:
     def _completeness(self) -> pa.Table:
         """Per topic: how many records landed in (after, cut], and what became of them."""
         within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
-        facts = [tables.facts(one.event_type) for one in project_contracts() if not one.is_outcome]
+        facts = [tables.facts(contract.event_type) for contract in project_contracts() if not contract.is_outcome]
         ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
         parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
         parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
@@ -97,5 +97,5 @@ class Audited:
     def _counted(self, view: View) -> str:
         """The facts that count in a view, not yet grouped."""
         cut = f"WHERE lsn <= {self.run.cut:d}"
-        facts_of = {one: f"(SELECT * FROM {quote(one, DUCKDB)} {cut})" for one in view.event_types}
+        facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} {cut})" for name in view.event_types}
         return partials.counted(view, DUCKDB, facts_of)

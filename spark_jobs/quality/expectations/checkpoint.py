@@ -73,11 +73,11 @@ class Checkpoint:
 
     def validate(self, suite: Suite, rows: "DataFrame") -> Verdict:
         """Check `rows` (columns of the suite) by the suite, and name those that break an expectation."""
-        found = self._run(suite, self._spark, rows, "BOOLEAN_ONLY")
-        if not found.success:
+        result = self._run(suite, self._spark, rows, "BOOLEAN_ONLY")
+        if not result.success:
             detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
-            found = self._run(suite, self._spark, rows, detailed)
-        return _verdict(suite, found)
+            result = self._run(suite, self._spark, rows, detailed)
+        return _verdict(suite, result)
 
     def _run(self, suite: Suite, source: Any, rows: Any, result_format: Any) -> Any:
         from great_expectations import ExpectationSuite, RunIdentifier, ValidationDefinition
@@ -103,8 +103,8 @@ class Checkpoint:
 
     def page(self, table: str) -> Path:
         """The Data Docs page of this run's verdict on a table; the index where there is none."""
-        found = sorted((settings().data_docs / "validations" / table.replace(".", "/") / self.run_id).rglob("*.html"))
-        return found[-1] if found else settings().data_docs / "index.html"
+        pages = sorted((settings().data_docs / "validations" / table.replace(".", "/") / self.run_id).rglob("*.html"))
+        return pages[-1] if pages else settings().data_docs / "index.html"
 
 
 def _data(source: Any, table: str) -> Any:
@@ -137,17 +137,17 @@ def _context() -> Any:
 
 
 def _forget_old_runs(folder: Path) -> None:
-    for table in (one for one in folder.glob("*/*") if one.is_dir()):
+    for table in (path for path in folder.glob("*/*") if path.is_dir()):
         runs = sorted(table.iterdir(), key=lambda run: run.stat().st_mtime, reverse=True)
         for run in runs[RUNS_KEPT:]:
             shutil.rmtree(run)
 
 
-def _verdict(suite: Suite, found: Any) -> Verdict:
+def _verdict(suite: Suite, result: Any) -> Verdict:
     """Anything but a clear yes is a failure."""
-    failures = tuple(_failure(result) for result in found.results if not result.success)
-    if len(found.results) != len(suite.expectations):
-        missing = len(suite.expectations) - len(found.results)
+    failures = tuple(_failure(result) for result in result.results if not result.success)
+    if len(result.results) != len(suite.expectations):
+        missing = len(suite.expectations) - len(result.results)
         failures += (Failure("critical", f"{missing} expectations have no result"),)
     return Verdict(suite.table, len(suite.expectations), failures)
 

@@ -66,9 +66,9 @@ def of_completeness() -> Suite:
 
 def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     """What a fact must be: its contract again, on the stored rows, and its place in the log; one outcome a record."""
-    found: list[Expectation] = [_not_null(name) for name in ENVELOPE]
-    found += [_unique(PLACE)] if contract.is_outcome else _of_sent(contract)
-    found += [
+    expects: list[Expectation] = [_not_null(name) for name in ENVELOPE]
+    expects += [_unique(PLACE)] if contract.is_outcome else _of_sent(contract)
+    expects += [
         gxe.ExpectColumnValuesToBeBetween(column="lsn", min_value=1, max_value=cut, severity="critical"),
         gxe.ExpectColumnValuesToBeInSet(column="event_type", value_set=[contract.event_type], severity="critical"),
         gxe.ExpectColumnValuesToBeBetween(
@@ -76,10 +76,10 @@ def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
         ),
     ]
     for field in contract.fields:
-        found += _of_field(field, contract)
+        expects += _of_field(field, contract)
     columns = (*ENVELOPE, "identity", *(field.name for field in contract.fields))
     table = tables.facts(contract.event_type)
-    return Suite(table, columns, (*found, *own_expectations(table)))
+    return Suite(table, columns, (*expects, *own_expectations(table)))
 
 
 def _of_sent(contract: Contract) -> Iterator[Expectation]:
@@ -120,14 +120,14 @@ def of_aggregate(view: AggregateView, required: Iterable[str], *, must_have_rows
     """One row per key, no key missing, no negative count. `required`: columns never null in the view's facts."""
     never = {*required, *ENVELOPE}
     keys = [*view.keys, *view.distinct_keys]
-    found = [_unique(keys)]
-    found += [_not_null(name) for name, key in view.keys.items() if never_null(key, never | view.each.keys())]
+    expects = [_unique(keys)]
+    expects += [_not_null(name) for name, key in view.keys.items() if never_null(key, never | view.each.keys())]
     counts = [count for measure in view.measures for count in _counts(measure.name, measure.measure)]
     for count in counts:
-        found += [_not_null(count), gxe.ExpectColumnValuesToBeBetween(column=count, min_value=0, severity="critical")]
-    found += _rows(must_have_rows)
+        expects += [_not_null(count), gxe.ExpectColumnValuesToBeBetween(column=count, min_value=0, severity="critical")]
+    expects += _rows(must_have_rows)
     [table] = view.tables
-    return Suite(table, (*keys, *counts), (*found, *own_expectations(table)))
+    return Suite(table, (*keys, *counts), (*expects, *own_expectations(table)))
 
 
 def _counts(name: str, measure: object) -> list[str]:
@@ -139,7 +139,7 @@ def _counts(name: str, measure: object) -> list[str]:
 def of_rows(view: SequenceView) -> Suite:
     """Stored rows of a sequence: each source row once, of a known kind, in a stretch that has not ended before it."""
     kinds = [row.kind for row in view.rows]
-    found = [
+    expects = [
         *(_not_null(name) for name in ("key", "ts", "kind", "tie", "stretch_end")),
         _unique(["kind", "tie"]),
         gxe.ExpectColumnValuesToBeInSet(column="kind", value_set=kinds, severity="critical"),
@@ -147,12 +147,12 @@ def of_rows(view: SequenceView) -> Suite:
     ]
     table, _ = view.tables
     columns = ("key", "ts", "kind", "tie", "stretch_end")
-    return Suite(table, columns, (*found, *own_expectations(table)))
+    return Suite(table, columns, (*expects, *own_expectations(table)))
 
 
 def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
     """Results of a sequence: each has its key and an interval that lies in its stretch."""
-    found = [
+    expects = [
         *(_not_null(name) for name in ("key", "opened_at", "closes_at", "stretch_end")),
         _ordered("opened_at", "closes_at"),
         _ordered("closes_at", "stretch_end"),
@@ -160,7 +160,7 @@ def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
     ]
     _, table = view.tables
     columns = ("key", "opened_at", "closes_at", "stretch_end", *view.results)
-    return Suite(table, columns, (*found, *own_expectations(table)))
+    return Suite(table, columns, (*expects, *own_expectations(table)))
 
 
 def required_of(contracts: Iterable[Contract], shapes: EventTypes) -> set[str]:
@@ -187,16 +187,16 @@ def own_expectations(table: str) -> list[Expectation]:
     if file is None:
         return []
     try:
-        return [_own(one) for one in json.loads(file.read_text("utf-8"))]
+        return [_own(stated) for stated in json.loads(file.read_text("utf-8"))]
     except Exception as error:  # GX raises many kinds; whichever it is, the file cannot be used
         raise SuiteError(f"{file}: {error}") from error
 
 
-def _own(one: dict[str, Any]) -> Expectation:
-    if unknown := one.keys() - {"type", "kwargs", "severity", "notes"}:
+def _own(own: dict[str, Any]) -> Expectation:
+    if unknown := own.keys() - {"type", "kwargs", "severity", "notes"}:
         raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
     config = ExpectationConfiguration(
-        type=one["type"], kwargs=one["kwargs"], severity=one.get("severity", "critical"), notes=one.get("notes")
+        type=own["type"], kwargs=own["kwargs"], severity=own.get("severity", "critical"), notes=own.get("notes")
     )
     return config.to_domain_obj()
 

@@ -63,9 +63,9 @@ def _one(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -
     return Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, counts, tuple(named))
 
 
-def accepted(found: Agreement, reason: str) -> Agreement:
+def accepted(agreement: Agreement, reason: str) -> Agreement:
     """The same agreement, its unexplained rows accepted by an operator."""
-    if not found.causes.get(UNEXPLAINED):
-        return found
-    causes = {ACCEPTED if cause == UNEXPLAINED else cause: rows for cause, rows in found.causes.items()}
-    return Agreement(**{**found.as_dict(), "causes": causes, "note": f"{ACCEPTED}: {reason}"})
+    if not agreement.causes.get(UNEXPLAINED):
+        return agreement
+    causes = {ACCEPTED if cause == UNEXPLAINED else cause: rows for cause, rows in agreement.causes.items()}
+    return Agreement(**{**agreement.as_dict(), "causes": causes, "note": f"{ACCEPTED}: {reason}"})

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_jobs.definitions.bound_view import RANK, View
 from spark_jobs.engine import deferred_rows
 from spark_jobs.expressions.dialect import Dialect, listed, quote
-from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED, TAKEN_BACK, Causes
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
 from spark_jobs.serving.compare import Comparison, Shape, compare
 from spark_jobs.serving.local_answer import LocalAnswers
 
@@ -18,7 +18,7 @@ D = Dialect.DUCKDB
 
 LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
 DEFERRED = {deferred_rows.LATE: LATE, deferred_rows.HOT_KEY: HOT_KEY}
-OF_PARTIALS = (NOT_COVERED, DUPLICATE, TAKEN_BACK)
+OF_PARTIALS = (NOT_COVERED, DUPLICATE, NEWER_SCHEMA)
 """Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
 RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
 """If several causes claim a row, the first one gets it."""
@@ -124,5 +124,5 @@ def _among(differing: Comparison, shape: Shape) -> str:
     return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {_same('o', 'd', shape.keys)})"
 
 
-def _same(one: str, other: str, names: Iterable[str]) -> str:
-    return " AND ".join(f"{one}.{q} IS NOT DISTINCT FROM {other}.{q}" for q in (quote(n, D) for n in names)) or "true"
+def _same(left: str, right: str, names: Iterable[str]) -> str:
+    return " AND ".join(f"{left}.{q} IS NOT DISTINCT FROM {right}.{q}" for q in (quote(n, D) for n in names)) or "true"

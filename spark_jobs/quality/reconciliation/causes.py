@@ -23,7 +23,7 @@ from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 
 NOT_COVERED = "not_covered"
 DUPLICATE = "duplicate_outside_window"
-TAKEN_BACK = "accepted_by_newer_schema"
+NEWER_SCHEMA = "accepted_by_newer_schema"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
@@ -39,19 +39,19 @@ class Causes:
         self.old_cut, self.new_cut, self.changed = old_cut, new_cut, changed
         self.coverage = coverage.covered(old_cut)
         self.unmarked = _unmarked(old_cut, new_cut)
-        self.taken_back = _taken_back(old_cut, new_cut)
+        self.accepted_later = _accepted_later(old_cut, new_cut)
 
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
         for facts in self._facts(cause, view):
-            found = compute({**facts, **self.side_inputs(view)}, [view])
-            if view.column in found.partials:
-                yield found.partials[view.column]
+            passed = compute({**facts, **self.side_inputs(view)}, [view])
+            if view.column in passed.partials:
+                yield passed.partials[view.column]
 
     def _facts(self, cause: str, view: View) -> Iterator[Facts]:
-        if cause in (DUPLICATE, TAKEN_BACK):
-            found = self.unmarked if cause == DUPLICATE else self.taken_back
-            mine = {name: rows for name, rows in found.items() if name in view.event_types}
+        if cause in (DUPLICATE, NEWER_SCHEMA):
+            records = self.unmarked if cause == DUPLICATE else self.accepted_later
+            mine = {name: rows for name, rows in records.items() if name in view.event_types}
             if mine:
                 yield mine
         elif cause == NOT_COVERED:
@@ -68,8 +68,8 @@ class Causes:
         """The view's partials of those lsns, made of the facts that count."""
         schema = pa.schema([("lsn", pa.int64()), *view.partial_schema])
         side_inputs = self.side_inputs(view)
-        found = ({**facts, **side_inputs} for facts in self.settled_facts(view, pc.unique(lsns)))
-        return pa.concat_tables([schema.empty_table(), *(compute(one, [view]).partials[view.column] for one in found)])
+        portions = ({**facts, **side_inputs} for facts in self.settled_facts(view, pc.unique(lsns)))
+        return pa.concat_tables([schema.empty_table(), *(compute(f, [view]).partials[view.column] for f in portions)])
 
     def side_inputs(self, view: View) -> Facts:
         """The side inputs of the view's rows, up to the new cut."""
@@ -106,7 +106,7 @@ def _unmarked(above: int, upto: int) -> Facts:
     )
 
 
-def _taken_back(above: int, upto: int) -> Facts:
+def _accepted_later(above: int, upto: int) -> Facts:
     """What the speed layer rejected in (above, upto] and the batch layer accepts, by schemas that came in between.
 
     As facts, and with the outcomes that either layer has of them.
@@ -126,8 +126,8 @@ def _taken_back(above: int, upto: int) -> Facts:
         rows.select(PLACE) for rows in [record_outcomes.OUTCOME_ROW.empty_table(), *facts.values()]
     )
     told = [
-        found.get(record_outcomes.RECORD_OUTCOME, record_outcomes.OUTCOME_ROW.empty_table())
-        for found in (decode_logged(records, history).facts, accepted)
+        decoded.get(record_outcomes.RECORD_OUTCOME, record_outcomes.OUTCOME_ROW.empty_table())
+        for decoded in (decode_logged(records, history).facts, accepted)
     ]
     of_taken = [divided(rows, places)[1] for rows in told]
     return facts | {
@@ -139,11 +139,11 @@ def _records(con: duckdb.DuckDBPyConnection, listed_in: str, first: int, last: i
     """The records whose coordinates are listed in a table of `con`, of [first, last]."""
     names = [field.name for field in row_types.RECORD]
     within = f"lsn BETWEEN {first:d} AND {last:d}"
-    found = con.sql(
+    records = con.sql(
         f"SELECT {listed(names, Dialect.DUCKDB)} FROM (SELECT * FROM log WHERE kind = 'record' AND {within}) "
         f'SEMI JOIN {listed_in} USING (lsn, topic, partition, "offset")'
     )
-    return found.to_arrow_table().cast(row_types.RECORD)
+    return records.to_arrow_table().cast(row_types.RECORD)
 
 
 def _facts_where(view: View, of: ds.Expression, only: str | None = None) -> Iterator[Facts]:

@@ -30,10 +30,10 @@ class UnbuiltCauses(Causes):
         con = recompute.connect()
         recompute.facts(con, recompute.records(head, above=cut), log_reader.read_schema_history())
         _add_repetitions(con, cut)
-        self.unmarked, self.taken_back = _unmarked(con, cut, head), {}
+        self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
         self._facts_past_cut = {
-            one.event_type: con.sql(recompute.settled(con, one, "losers")).to_arrow_table()
-            for one in project_contracts()
+            contract.event_type: con.sql(recompute.settled(con, contract, "losers")).to_arrow_table()
+            for contract in project_contracts()
         }
 
     def _all_of(self, event_type: str) -> pa.Table:
@@ -68,9 +68,9 @@ def _unmarked(con: duckdb.DuckDBPyConnection, cut: int, head: int) -> Facts:
         'SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
         f"WHERE view = '{row_types.DUPLICATE_ROW}' AND lsn > {cut:d} AND lsn <= {head:d}"
     )
-    found = {}
+    new = {}
     for contract in project_contracts():
         of = f'SELECT * FROM {recompute.all_of(contract)} SEMI JOIN counted USING (lsn, topic, partition, "offset")'
         if (facts := con.sql(of).to_arrow_table()).num_rows:
-            found[contract.event_type] = facts
-    return record_outcomes.either_way(found)
+            new[contract.event_type] = facts
+    return record_outcomes.either_way(new)
