@@ -4,7 +4,7 @@ Sent -> rows in memory -> <producer_ledger>/<run>/NNNN.parquet (written beside, 
 
 A row stands here only after Kafka's acknowledgement, so the ledger never says more than the log holds. It may say less:
 a killed process leaves up to SECONDS of records in the log alone, which the oracle decodes as it decodes records of
-strangers.
+other producers.
 """
 
 import os

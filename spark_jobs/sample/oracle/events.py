@@ -1,6 +1,6 @@
 """The events that count, for the oracle: read from records, the first of each event id.
 
-records -> listed ones at their producer's word (pyarrow's JSON reader), others by `strangers` -> a table an event type
+records -> listed ones at their producer's word (pyarrow's JSON reader), others by `reference_decoder` -> tables by type
 
 Shares no code with decode, dedupe or the views. Inside, instants are timestamps without zone, in UTC: DuckDB needs an
 extension for zones.

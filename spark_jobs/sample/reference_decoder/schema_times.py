@@ -25,7 +25,7 @@ class Times:
     cut: int = 0
 
     def judged(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The event of one record, as `strangers.judged`. Raises NoEvent, for the first reason."""
+        """The event of one record, as `verdict.judged`. Raises NoEvent, for the first reason."""
         lsn = record.get("lsn", 0)
         try:
             return verdict.judged(record, self._at(lsn))

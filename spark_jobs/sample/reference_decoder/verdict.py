@@ -1,6 +1,6 @@
 """What a record is, said a second time: for the oracle, where no producer wrote down what the record was meant to be.
 
-record -> strange_json, jsonschema, datetime -> the event's fields, or NoEvent: no schema accepts it, and why
+record -> json_text, jsonschema, datetime -> the event's fields, or NoEvent: no schema accepts it, and why
 
 Shares the schema files with the pipeline, and no code: slow, plain, one record at a time.
 """
