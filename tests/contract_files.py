@@ -43,7 +43,7 @@ def write(
 
 
 def records(topic: str, events: list[Any], version: int | None = None) -> pa.Table:
-    """tables.RECORD of events (objects, or bytes as they are), with the version as a header."""
+    """row_types.RECORD of events (objects, or bytes as they are), with the version as a header."""
     headers = None if version is None else [{"key": "schema_version", "value": b"%d" % version}]
     rows = [
         {"lsn": 1, "topic": topic, "partition": 0, "offset": n, "timestamp": RECORDED_AT, "key": None}

@@ -1,6 +1,6 @@
-"""What a view file says: plain data, no engine. Views import these names from spark_jobs.view.
+"""What a view file says: plain data, no engine. Views import these names from `definitions.api`.
 
-`Aggregate` or `Sequence` -> binding.py joins it to the event types -> both layers, serving, checks and docs.
+`Aggregate` or `Sequence` -> `binder` joins it to the event types -> both layers, serving, checks and docs.
 A view lives in `<name>.py` of the views' folder as `view = Aggregate(...)`; docs/views.md has examples.
 """
 

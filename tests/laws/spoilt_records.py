@@ -61,7 +61,7 @@ Record = tuple[str, bytes | None, list[dict[str, object]] | None]  # topic, valu
 
 
 def table(batch: list[Record]) -> pa.Table:
-    """tables.RECORD; the offset is the record's place in the batch."""
+    """row_types.RECORD; the offset is the record's place in the batch."""
     rows = [
         {"lsn": 1, "topic": topic, "partition": 0, "offset": n, "timestamp": ARRIVED, "key": b"UA"}
         | {"value": value, "headers": headers}

@@ -1,6 +1,6 @@
 """Put what was proven in bulk and what was judged row by row into the tables that decode returns.
 
-records -> bulk.prove + rows.judge -> Decoded, with the notes of late and rejected records
+records -> bulk.prove + rows.judge -> Decoded, with the outcomes of late and rejected records
 """
 
 from collections import defaultdict
@@ -25,14 +25,14 @@ CARRIED = ("lsn", "topic", "partition", "offset", "timestamp")  # columns that a
 
 @dataclass(frozen=True)
 class Decoded:
-    """Facts by event type, only types that occur, rows in no promised order, notes among them; the rejected records."""
+    """Facts (record outcomes among them) by event type, of the types that occur, in any order; the rejected records."""
 
     facts: dict[str, pa.Table]
     rejects: pa.Table
 
 
 def decode(records: pa.Table, contracts: Contracts) -> Decoded:
-    """Decode records (tables.RECORD). Never fails on what a record holds; each ends as one fact or one reject.
+    """Decode records (row_types.RECORD). Never fails on what a record holds; each ends as one fact or one reject.
 
     Those that are rejected or late have a note as well.
     """
@@ -46,7 +46,7 @@ def by_row(records: pa.Table, contracts: Contracts) -> Decoded:
 
 
 def bare(records: pa.Table, contracts: Contracts) -> Decoded:
-    """As `decode`, without notes."""
+    """As `decode`, without record outcomes."""
     facts: dict[str, list[pa.Table]] = defaultdict(list)
     unproven, start = [], 0
     for batch in records.cast(row_types.RECORD).to_batches(max_chunksize=ROWS):
@@ -64,7 +64,7 @@ def bare(records: pa.Table, contracts: Contracts) -> Decoded:
 
 
 def with_outcomes(found: Decoded, contracts: Contracts) -> Decoded:
-    """With the notes, where they are an event type."""
+    """With the record outcomes, where they are an event type."""
     if record_outcomes.RECORD_OUTCOME not in contracts or not (
         rows := record_outcomes.of_decoded(found.facts, found.rejects)
     ):

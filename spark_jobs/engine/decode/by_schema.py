@@ -41,11 +41,11 @@ def decode_logged(records: pa.Table, history: SchemaHistory, cut: int = AS_LANDE
 
 def _of_era(records: pa.Table, history: SchemaHistory, lsn: int, cut: int) -> Decoded:
     known, later = history.at(lsn), history.at(max(lsn, cut))
-    found = bare(records, known)
-    return with_outcomes(found if later is known else _taken_back(found, later), known)
+    decoded = bare(records, known)
+    return with_outcomes(decoded if later is known else _released(decoded, later), known)
 
 
-def _taken_back(found: Decoded, later: Contracts) -> Decoded:
+def _released(found: Decoded, later: Contracts) -> Decoded:
     """With the rejected records that later versions accept; of the others the first verdict stands."""
     again = bare(found.rejects.select(row_types.RECORD.names), later)
     if not again.facts:
