@@ -59,9 +59,11 @@ def proven(batch: pa.RecordBatch, contracts: Contracts) -> tuple[list[Proven], I
 def _prove(values: pa.BinaryArray, rows: Index, contract: Contract) -> tuple[list[Proven], Index]:
     """(what is proven of the rows, the others). Tries again for as long as those have members that were not known."""
     proofs, members = list[Proven](), frozenset[Path]()
-    for again in range(TRIES if len(rows) >= FEWEST else 0):
+    for again in range(TRIES):
+        if len(rows) < FEWEST:
+            break
         texts = values.take(pa.array(rows))
-        sample = texts[:: -(-len(rows) // SAMPLE) or 1].to_pylist()  # of no rows none
+        sample = texts[:: -(-len(rows) // SAMPLE)].to_pylist()
         more = members.union(*(_unknown(text, contract) for text in sample))
         if (again and more == members) or len(more) > MEMBERS:
             break
