@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.contracts.field_paths import check, check_apart
+from spark_jobs.contracts.field_paths import check, check_apart, lifted
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.decode.assemble import by_row, decode
 from spark_jobs.engine.decode.bulk import prove
@@ -107,3 +107,12 @@ def test_no_field_stands_inside_another():
     for outer in ({"row": {}}, {"b": {"x-from": ["x", "y|row=1"]}}):
         with pytest.raises(ValueError, match=r"field a stands inside the field (row|b)"):
             check_apart({"a": {"x-from": "row.id"}, **outer})
+
+
+@pytest.mark.parametrize(
+    "lacking", [{"a": 7}, {"a": 7, "b": None}, {"a": 7, "b": {"c": None}}, {"a": None, "b": {"c": "x"}}]
+)
+def test_an_id_of_several_places_is_there_only_where_all_of_them_are(lacking: dict[str, Any]):
+    place = {"id": {"x-from": ["a", "b.c"]}}
+    assert lifted({"a": 7, "b": {"c": "x"}}, place) == {"id": "7/x"}
+    assert lifted(lacking, place) == {}

@@ -68,7 +68,7 @@ def _types(name: str, rules: Mapping[str, Any], contract: Contract) -> Types:
     if not contract.nested:
         return frozenset(types if name in contract.schema["required"] else {*types, _MAY_BE_ABSENT})
     if is_text(rules.get(KEYWORD, name)):
-        types = {str, INT64}  # what has one text; the number 1.50 has several
+        types = {str, INT64}  # nobody makes an id of 1.50
     return frozenset({*types, *([INT64] if "format" in rules else []), NoneType, _MAY_BE_ABSENT})
 
 
