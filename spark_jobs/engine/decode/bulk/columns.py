@@ -30,7 +30,8 @@ Mask = NDArray[np.bool_]
 Values = list[Any]
 
 _LOST = 1 << 40  # more quotes than any text has
-_QUOTES: dict[type, int] = defaultdict(lambda: 2, {type(ABSENT): 0, str: 4})  # of a member, by its value
+# Of a member, by the type of its value: two for the key; those inside an object or array remain to be counted.
+_QUOTES: dict[type, int] = defaultdict(lambda: 2, {type(ABSENT): 0, str: 4, dict: 3, list: 3})
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 # The real moments of the years 1970 to 2261 (row_types.YEARS), with 29 February in leap years alone.
 _REAL = (
@@ -65,10 +66,9 @@ def leaves(objects: Sequence[Any], shape: Shape, quotes: Counts, at: Path = ()) 
 
 
 def _quotes(values: Values) -> Counts:
-    types = [*map(type, values)]
-    quotes = np.frombuffer(bytes(map(_QUOTES.__getitem__, types)), np.uint8).astype(np.int64)
-    if {dict, list} & {*types}:
-        quotes += np.array([_within(value) if isinstance(value, dict | list) else 0 for value in values])
+    quotes = np.frombuffer(bytes(map(_QUOTES.__getitem__, map(type, values))), np.uint8).astype(np.int64)
+    for row in np.flatnonzero(quotes == 3).tolist():
+        quotes[row] = 2 + _within(values[row])
     return quotes
 
 

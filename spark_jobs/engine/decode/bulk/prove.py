@@ -21,7 +21,7 @@ from spark_jobs.engine.decode.rows import NEWEST, VERSION_HEADER, stated_version
 
 Index = NDArray[np.int64]
 
-ROWS = 4096  # of a batch, at most: more objects than that fit no cache
+ROWS = 2048  # of a batch, at most: the objects of more fit no cache
 FEWEST = 8  # rows for which a try pays
 SAMPLE = 8  # records that are looked at, at most, for members that the schema does not name
 TRIES = 4
