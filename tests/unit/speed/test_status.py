@@ -16,7 +16,7 @@ from spark_jobs.settings import settings
 from spark_jobs.speed import status
 from spark_jobs.speed.status import Status
 
-LONG_AGO = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+AN_HOUR = 3600
 
 
 @pytest.fixture
@@ -37,16 +37,19 @@ def said() -> tuple[int, dict[str, Any]]:
         (0, {}, 0, None),
         (0, {"alarms": {"housekeeping": "disk full"}}, 1, "housekeeping"),
         (0, {"state": "stopped", "error": "a hole"}, 1, "heartbeat"),
-        (3600, {}, SPEED_SILENT, "heartbeat"),
-        (3600, {"state": "stopped", "error": "a hole"}, SPEED_SILENT, "heartbeat"),
-        (0, {"batch_began_at": LONG_AGO}, SPEED_SILENT, "stall"),
-        (0, {"batch_began_at": datetime.now(UTC).isoformat()}, 0, None),
+        (AN_HOUR, {}, SPEED_SILENT, "heartbeat"),
+        (AN_HOUR, {"state": "stopped", "error": "a hole"}, SPEED_SILENT, "heartbeat"),
+        (0, {"batch_began_at": AN_HOUR}, SPEED_SILENT, "stall"),
+        (0, {"batch_began_at": 0}, 0, None),
     ],
 )
 def test_a_restart_is_asked_for_where_it_may_help(
     store: ledger.Store, seconds_ago: float, payload: dict[str, Any], code: int, alarm: str | None
 ) -> None:
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    if "batch_began_at" in payload:  # so many seconds ago
+        began = datetime.now(UTC) - timedelta(seconds=payload["batch_began_at"])
+        payload = {**payload, "batch_began_at": began.isoformat()}
     with store.write() as session:
         session.merge(Heartbeat(component="speed", at=at, payload={"state": "running", "alarms": {}} | payload))
     ended, shown = said()
