@@ -1,9 +1,14 @@
-"""One operation of the positive list: argument kinds, result, and its SQL in both engines."""
+"""One operation of the positive list, and how a table of them is written.
 
+signature of an operation -> its SQL, one text for both engines or one for each -> Table
+"""
+
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.kinds import KINDS, Kind
 
 # A parameter `T` is any kind with an order, the same for every `T` of the operation.
 Parameter = Kind | Literal["T"]
@@ -28,9 +33,22 @@ class Operation:
     variadic: bool = False
 
 
-def alike(parameters: tuple[Parameter, ...], result: Parameter, template: str, nulls: Nulls = "strict") -> Operation:
-    """An operation that is spelled alike in both engines, means the same there and cannot fail."""
-    return Operation(parameters, result, template, template, nulls=nulls)
-
-
 Table = dict[str, tuple[Operation, ...]]
+_SIGNATURE = re.compile(r"(\w+)\((.*?)(, \.\.)?\) -> (\S+)( or fails)?(?:, nulls (own|never))?")
+
+
+def table(templates: Mapping[str, str | tuple[str, str]]) -> Table:
+    """`name(KIND, ..) -> KIND[ or fails][, nulls own|never]` for each overload; `..`: the last kind again and again."""
+    listed: Table = {}
+    for signature, sql in templates.items():
+        read = _SIGNATURE.fullmatch(signature)
+        assert read, signature
+        name, parameters, again, result, fails, nulls = read.groups()
+        kinds = tuple(cast(Parameter, kind) for kind in parameters.split(", "))
+        assert {*kinds, result} <= {*KINDS, "T"}, signature
+        spark, duckdb = (sql, sql) if isinstance(sql, str) else sql
+        operation = Operation(
+            kinds, cast(Parameter, result), spark, duckdb, bool(fails), cast(Nulls, nulls or "strict"), bool(again)
+        )
+        listed[name] = (*listed.get(name, ()), operation)
+    return listed
