@@ -12,12 +12,12 @@ def main(arguments: list[str]) -> int:
     text, *pairs = arguments
     columns = {name: cast(Kind, kind) for name, kind in (pair.split("=", 1) for pair in pairs)}
     try:
-        found = parse(text, columns, "command line")
+        expression = parse(text, columns, "command line")
     except ExpressionError as error:
         print(error, file=sys.stderr)
         return 1
     for name in ("kind", "spark", "spark_fails", "duckdb", "duckdb_fails"):
-        print(f"{name:13}{getattr(found, name)}")
+        print(f"{name:13}{getattr(expression, name)}")
     return 0
 
 

@@ -1,7 +1,6 @@
 """The two SQL engines that a view is rendered for, and what they spell differently.
 
-DuckDB runs the speed pass and the laws, Spark the batch layer and serving. Expressions have renderers of their own
-(spark_jobs/expressions); here is only what stands around them.
+DuckDB runs the speed pass and the laws, Spark the batch layer and serving.
 """
 
 import re
@@ -9,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from spark_jobs.expressions.kinds import Kind, duckdb_of, spark_of
+from spark_jobs.expressions.kinds import Kind, duckdb_of
 
 if TYPE_CHECKING:
     from spark_jobs.expressions.expression import Expression
+    from spark_jobs.expressions.operations import Operation
+    from spark_jobs.expressions.query.functions import Function
     from spark_jobs.expressions.query.parse import Query
 
 
@@ -26,9 +27,17 @@ Sql = str | Mapping[Dialect, str]
 
 
 def quote(name: str, dialect: Dialect) -> str:
-    """A validated name as an identifier; quoting keeps words such as `end` or `order` usable."""
+    """A name as an identifier; quoting keeps words such as `end` or `order` usable."""
     mark = "`" if dialect is Dialect.SPARK else '"'
-    return f"{mark}{name}{mark}"
+    return mark + name.replace(mark, mark * 2) + mark
+
+
+def quote_text(text: str, dialect: Dialect) -> str:
+    """A string literal. Spark substitutes `${..}` in any SQL text, so the dollar is written as an escape."""
+    if dialect is Dialect.DUCKDB:
+        return "'" + text.replace("'", "''") + "'"
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return f"'{escaped}'"
 
 
 def listed(names: Iterable[str], dialect: Dialect) -> str:
@@ -48,8 +57,8 @@ def filled(template: Sql, dialect: Dialect) -> str:
     return re.sub(r"\[(\w+)\]", lambda found: quote(found[1], dialect), text)
 
 
-def rendered(expression: "Expression | Query", dialect: Dialect) -> str:
-    return expression.spark if dialect is Dialect.SPARK else expression.duckdb
+def rendered(texts: "Expression | Query | Operation | Function", dialect: Dialect) -> str:
+    return texts.spark if dialect is Dialect.SPARK else texts.duckdb
 
 
 def failing(expression: "Expression", dialect: Dialect) -> str | None:
@@ -58,7 +67,7 @@ def failing(expression: "Expression", dialect: Dialect) -> str | None:
 
 
 def type_of(kind: Kind, dialect: Dialect) -> str:
-    return spark_of(kind) if dialect is Dialect.SPARK else duckdb_of(kind)
+    return kind if dialect is Dialect.SPARK else duckdb_of(kind)
 
 
 def micros(instant: str, dialect: Dialect) -> str:

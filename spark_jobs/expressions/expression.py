@@ -9,10 +9,11 @@ from functools import cache, lru_cache
 
 import duckdb
 
+from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.grammar import RULES, Scope
 from spark_jobs.expressions.kinds import Kind, duckdb_of
-from spark_jobs.expressions.render import quote_name, render
+from spark_jobs.expressions.render import render
 from spark_jobs.expressions.source import tree_of
 from spark_jobs.expressions.tree import Node, column_of
 
@@ -51,7 +52,7 @@ def _checked(text: str, columns: tuple[tuple[str, Kind], ...]) -> Expression:
     node = scope.typed(tree_of(text))
     if node.kind == "NULL":
         raise Refused("it is always NULL", "give it a kind: CAST(NULL AS BIGINT)")
-    spark, duck = render(node, "spark"), render(node, "duckdb")
+    spark, duck = render(node, Dialect.SPARK), render(node, Dialect.DUCKDB)
     used = frozenset(_columns_in(node))
     selected = f"{duck.total()} AS value, {duck.failure() or 'FALSE'} AS fails"
     source = empty_relation({name: scope.columns[name] for name in used})
@@ -71,7 +72,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def empty_relation(columns: Mapping[str, Kind]) -> str:
     """DuckDB's SQL of a relation with these columns."""
-    typed = [f"CAST(NULL AS {duckdb_of(k)}) AS {quote_name(name, 'duckdb')}" for name, k in columns.items()]
+    typed = [f"CAST(NULL AS {duckdb_of(k)}) AS {quote(name, Dialect.DUCKDB)}" for name, k in columns.items()]
     return f"(SELECT {', '.join(typed) or 'NULL AS nothing'})"
 
 

@@ -1,6 +1,6 @@
-"""The types that expressions know, and their names in Spark and DuckDB.
+"""The types that expressions know, and their names in DuckDB.
 
-Kind -> the type's name in each engine. `arrow_types` has their Arrow types.
+A kind's name is Spark's. `arrow_types` has the Arrow types.
 """
 
 from typing import Literal, get_args
@@ -17,11 +17,6 @@ _DUCKDB: dict[Kind, str] = {
     "DATE": "DATE",
     "ARRAY<STRING>": "VARCHAR[]",
 }
-
-
-def spark_of(kind: Kind) -> str:
-    """The name of the type in Spark SQL."""
-    return kind
 
 
 def duckdb_of(kind: Kind) -> str:

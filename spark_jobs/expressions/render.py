@@ -7,15 +7,14 @@ evaluation: a failure in a branch that is not taken is no failure.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from functools import partial
 
+from spark_jobs.expressions.dialect import Dialect, quote, quote_text, rendered, type_of
 from spark_jobs.expressions.error import Refused
-from spark_jobs.expressions.kinds import Kind, duckdb_of, spark_of
-from spark_jobs.expressions.operations import CASTS, OPERATIONS, Operation
+from spark_jobs.expressions.operations import Operation
 from spark_jobs.expressions.tree import Node
 
-Dialect = Literal["spark", "duckdb"]
 # Some templates repeat an argument, so deeply nested text grows fast; and engines compile long text slowly.
 LONGEST_SQL = 60_000
 
@@ -44,41 +43,24 @@ class Rendered:
 def render(node: Node, dialect: Dialect) -> Rendered:
     """The SQL of a tree whose kinds have been checked."""
     if node.op == "column":
-        name = quote_name(str(node.value), dialect)
+        name = quote(str(node.value), dialect)
         return Rendered(name, needs=(name,))
     if node.op == "literal":
         value = literal_sql(node, dialect)
         return Rendered(value, needs=("NULL",) if node.value is None else ())
     args = [render(arg, dialect) for arg in node.args]
-    if node.op in _CONDITIONALS:
+    if isinstance(node.op, Operation):
+        result = _apply(node.op, args, dialect)
+    else:
         value, fails = _CONDITIONALS[node.op](args)
-        rendered = Rendered(value, needs=(value,), fails=fails)
-    else:
-        rendered = _apply(node, args, dialect)
-    if len(rendered.value) + len(rendered.fails or "") > LONGEST_SQL:
+        result = Rendered(value, needs=(value,), fails=fails)
+    if len(result.value) + len(result.fails or "") > LONGEST_SQL:
         raise Refused("it is nested too deeply", "split it up")
-    return rendered
+    return result
 
 
-def operation_of(node: Node) -> Operation:
-    """The entry of the positive list that a node stands for."""
-    if node.op == "cast":
-        found = CASTS[(node.args[0].kind, node.kind)]  # type: ignore[index]
-    else:
-        found = next(o for o in OPERATIONS[node.op] if _accepts(o, node))
-    return replace(found, fails=False, nulls="own") if node.value == "try" else found
-
-
-def _accepts(operation: Operation, node: Node) -> bool:
-    kinds = [p for p in operation.parameters if p != "T"]
-    found = [a.kind for a, p in zip(node.args, operation.parameters, strict=False) if p != "T"]
-    return kinds == found and not ("T" in operation.parameters and node.args[0].kind == "ARRAY<STRING>")
-
-
-def _apply(node: Node, args: list[Rendered], dialect: Dialect) -> Rendered:
-    operation = operation_of(node)
-    template = operation.spark if dialect == "spark" else operation.duckdb
-    value = template.format(*(a.value for a in args), rest=", ".join(a.value for a in args[1:]))
+def _apply(operation: Operation, args: list[Rendered], dialect: Dialect) -> Rendered:
+    value = rendered(operation, dialect).format(*(a.value for a in args), rest=", ".join(a.value for a in args[1:]))
     if operation.nulls != "strict":
         needs = (value,) if operation.nulls == "own" else ()
         return Rendered(value, needs, fails=_any([a.failure() for a in args]))
@@ -95,15 +77,7 @@ def _any(conditions: list[str | None]) -> str | None:
     return f"({' OR '.join(known)})" if len(known) > 1 else "".join(known) or None
 
 
-def _and(args: list[Rendered]) -> tuple[str, str | None]:
-    return _short_circuit(args, "AND", "FALSE")
-
-
-def _or(args: list[Rendered]) -> tuple[str, str | None]:
-    return _short_circuit(args, "OR", "TRUE")
-
-
-def _short_circuit(args: list[Rendered], word: str, decides: str) -> tuple[str, str | None]:
+def _short_circuit(word: str, decides: str, args: list[Rendered]) -> tuple[str, str | None]:
     """The right side is evaluated unless the left one decides."""
     left, right = args
     later = right.failure()
@@ -136,33 +110,19 @@ def _case(args: list[Rendered]) -> tuple[str, str | None]:
 
 
 _CONDITIONALS: dict[str, Callable[[list[Rendered]], tuple[str, str | None]]] = {
-    "and": _and,
-    "or": _or,
+    "and": partial(_short_circuit, "AND", "FALSE"),
+    "or": partial(_short_circuit, "OR", "TRUE"),
     "coalesce": _coalesce,
     "case": _case,
 }
 
 
-def quote_name(name: str, dialect: Dialect) -> str:
-    mark = "`" if dialect == "spark" else '"'
-    return mark + name.replace(mark, mark * 2) + mark
-
-
-def quote_text(text: str, dialect: Dialect) -> str:
-    """A string literal. Spark substitutes `${..}` in any SQL text, so the dollar is written as an escape."""
-    if dialect == "duckdb":
-        return "'" + text.replace("'", "''") + "'"
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
-    return f"'{escaped}'"
-
-
 def literal_sql(node: Node, dialect: Dialect) -> str:
     """A literal of exactly the node's kind."""
-    spark, value = dialect == "spark", node.value
+    spark, value = dialect is Dialect.SPARK, node.value
     match node.kind:
         case _ if value is None:
-            kind: Kind = "BOOLEAN" if node.kind == "NULL" else node.kind
-            return f"CAST(NULL AS {spark_of(kind) if spark else duckdb_of(kind)})"
+            return f"CAST(NULL AS {type_of('BOOLEAN' if node.kind == 'NULL' else node.kind, dialect)})"
         case "BIGINT":
             return f"({value}L)" if spark else f"CAST({value} AS BIGINT)"
         case "DOUBLE":

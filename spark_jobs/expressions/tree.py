@@ -1,15 +1,18 @@
 """The typed tree between the parser and the renderers.
 
-A node's `op` is `column`, `literal`, a conditional (`case`, `coalesce`, `and`, `or`) or a name in `operations.py`.
+A node's `op` is `column`, `literal`, a conditional (`case`, `coalesce`, `and`, `or`), or an operation of the positive
+list.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as Lit
 
 from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.operations import Operation
 
 # NULL is the kind of a bare NULL until its neighbours give it one.
 NodeKind = Kind | Lit["NULL"]
+Op = Operation | Lit["column", "literal", "case", "coalesce", "and", "or"]
 Value = int | float | str | bool | None
 
 
@@ -20,7 +23,7 @@ class Node:
     TIMESTAMP literals hold microseconds since 1970-01-01 UTC, DATE literals the text `YYYY-MM-DD`.
     """
 
-    op: str
+    op: Op
     kind: NodeKind
     args: tuple["Node", ...] = ()
     value: Value = None
@@ -33,6 +36,12 @@ def literal(kind: NodeKind, value: Value) -> Node:
 def column_of(node: Node) -> str | None:
     """The name of the column that the node is, None where it is something else."""
     return str(node.value) if node.op == "column" else None
+
+
+def attempted(node: Node) -> Node:
+    """NULL instead of a failure of this one operation."""
+    assert isinstance(node.op, Operation)
+    return replace(node, op=replace(node.op, fails=False, nulls="own"))
 
 
 def is_literal(node: Node) -> bool:

@@ -3,6 +3,8 @@
 name + typed arguments -> typed node (or Refused)
 """
 
+from operator import ne
+
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.operations import CASTS, OPERATIONS, Operation
@@ -20,17 +22,17 @@ _HINTS: dict[frozenset[NodeKind], str] = {
 
 
 def call(name: str, *args: Node) -> Node:
-    """The node for an operation of the positive list over these arguments."""
-    fitting = [(cost, o, wide) for o in OPERATIONS[name] if (found := _fit(o, args)) for cost, wide in [found]]
+    """The node for the operation of the positive list that takes these arguments with the fewest conversions."""
+    fitting = [(operation, wide) for operation in OPERATIONS[name] if (wide := _fit(operation, args))]
     if not fitting:
         raise Refused(*_mismatch(name, args))
-    _, operation, widened = min(fitting, key=lambda fit: fit[0])
+    operation, widened = min(fitting, key=lambda fit: sum(map(ne, args, fit[1])))
     kind = widened[0].kind if operation.result == "T" else operation.result
-    return Node(name, kind, widened)
+    return Node(operation, kind, widened)
 
 
-def _fit(operation: Operation, args: tuple[Node, ...]) -> tuple[int, tuple[Node, ...]] | None:
-    """The number of conversions and the converted arguments, None where a kind does not fit."""
+def _fit(operation: Operation, args: tuple[Node, ...]) -> tuple[Node, ...] | None:
+    """The arguments converted to what the operation takes, None where a kind does not fit."""
     parameters = operation.parameters
     if operation.variadic:
         parameters += (parameters[-1],) * (len(args) - len(parameters))
@@ -42,8 +44,7 @@ def _fit(operation: Operation, args: tuple[Node, ...]) -> tuple[int, tuple[Node,
     wanted = [common if p == "T" else p for p in parameters]
     if not all(_widens(a.kind, k) for a, k in zip(args, wanted, strict=True)):
         return None
-    widened = tuple(widen(a, k) for a, k in zip(args, wanted, strict=True))  # type: ignore[arg-type]
-    return sum(a.kind != w.kind for a, w in zip(args, widened, strict=True)), widened
+    return tuple(widen(a, k) for a, k in zip(args, wanted, strict=True))  # type: ignore[arg-type]
 
 
 def _mismatch(name: str, args: tuple[Node, ...]) -> tuple[str, str]:
@@ -75,7 +76,7 @@ def widen(node: Node, to: Kind) -> Node:
     if node.op == "literal":
         value = node.value
         return literal(to, float(value) if isinstance(value, int) and to == "DOUBLE" else value)
-    return Node("cast", to, (node,))
+    return Node(CASTS[node.kind, to], to, (node,))
 
 
 def unify(nodes: list[Node], what: str) -> list[Node]:
@@ -94,7 +95,7 @@ def cast(node: Node, to: Kind) -> Node:
     if (node.kind, to) not in CASTS:
         known = ", ".join(sorted(b for a, b in CASTS if a == node.kind)) or "no kind"
         raise Refused(f"a cast from {node.kind} to {to} differs between the engines", f"{node.kind} casts to {known}")
-    return Node("cast", to, (node,))
+    return Node(CASTS[node.kind, to], to, (node,))
 
 
 def require(node: Node, kind: Kind, what: str) -> Node:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.expressions.render import quote_text
+from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
@@ -52,7 +52,7 @@ def ensure_named(execute: Execute, views: Views) -> None:
     known = {f"{schema}.{row[1]}" for schema in schemas for row in _rows(execute(f"SHOW TABLES IN {schema}"))}
     for table in wanted:
         if table not in known and duckdb_reader.exists(table):
-            at = quote_text(tables.path(table), "spark")
+            at = quote_text(tables.path(table), Dialect.SPARK)
             execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
 
 

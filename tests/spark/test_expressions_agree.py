@@ -23,8 +23,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.grammar import RULES, Scope
 from spark_jobs.expressions.kinds import Kind
-from spark_jobs.expressions.operations import CASTS, OPERATIONS
-from spark_jobs.expressions.render import operation_of
+from spark_jobs.expressions.operations import CASTS, OPERATIONS, Operation
 from spark_jobs.expressions.source import tree_of
 from spark_jobs.expressions.tree import Node
 from tests.laws.expression_grammar import KINDS, edge_texts, texts
@@ -69,17 +68,17 @@ def test_every_operation_agrees_on_every_pair_of_edge_values(session: SparkSessi
 
 def test_the_edge_cases_contain_the_whole_positive_list() -> None:
     scope = Scope(COLUMNS, RULES)
-    used = {operation_of(node) for text in edge_texts() for node in nodes(scope.typed(tree_of(text)))}
+    used = {operation for text in edge_texts() for operation in operations(scope.typed(tree_of(text)))}
     listed = {o for overloads in OPERATIONS.values() for o in overloads} | set(CASTS.values())
     assert listed - used == set()
 
 
-def nodes(node: Node) -> Iterator[Node]:
-    """All nodes of a tree that stand for an operation of the positive list."""
-    if node.op == "cast" or node.op in OPERATIONS:
-        yield node
+def operations(node: Node) -> Iterator[Operation]:
+    """All operations of a tree."""
+    if isinstance(node.op, Operation):
+        yield node.op
     for arg in node.args:
-        yield from nodes(arg)
+        yield from operations(arg)
 
 
 def disagreements(session: SparkSession, folder: Path, batch: list[str], rows: pa.Table) -> list[str]:

@@ -1,5 +1,8 @@
 """Rules for conditions and choices."""
 
+from itertools import chain
+from typing import Literal
+
 from sqlglot import exp
 
 from spark_jobs.expressions.error import Refused
@@ -8,7 +11,7 @@ from spark_jobs.expressions.tree import Node, is_literal, literal
 from spark_jobs.expressions.typing_rules import call, require, unify
 
 
-def logic(op: str) -> tuple[str, Rule]:
+def logic(op: Literal["and", "or"]) -> tuple[str, Rule]:
     def build(scope: Scope, tree: exp.Expression) -> Node:
         sides = scope.each([tree.this, tree.expression])
         return Node(op, "BOOLEAN", tuple(require(side, "BOOLEAN", f"a side of {op.upper()}") for side in sides))
@@ -47,26 +50,23 @@ def in_list(scope: Scope, tree: exp.Expression) -> Node:
 def case(scope: Scope, tree: exp.Expression) -> Node:
     subject = scope.typed(tree.this) if tree.this else None
     arms = tree.args["ifs"]
-    whens = [scope.typed(arm.this) for arm in arms]
+    whens = scope.each([arm.this for arm in arms])
     conditions = [call("eq", subject, when) if subject else require(when, "BOOLEAN", "WHEN") for when in whens]
-    default = tree.args.get("default")
-    return _choice(conditions, [*scope.each([arm.args["true"] for arm in arms]), _or_null(scope, default)])
+    return _choice(scope, conditions, arms, tree.args.get("default"))
 
 
 def if_else(scope: Scope, tree: exp.Expression) -> Node:
     condition = require(scope.typed(tree.this), "BOOLEAN", "the condition of if()")
-    return _choice([condition], [scope.typed(tree.args["true"]), _or_null(scope, tree.args.get("false"))])
+    return _choice(scope, [condition], [tree], tree.args.get("false"))
 
 
-def _or_null(scope: Scope, tree: exp.Expression | None) -> Node:
-    return scope.typed(tree) if tree is not None else literal("NULL", None)
-
-
-def _choice(conditions: list[Node], results: list[Node]) -> Node:
+def _choice(scope: Scope, conditions: list[Node], arms: list[exp.Expression], default: exp.Expression | None) -> Node:
     """Arguments: condition, result, condition, result, .., else."""
-    *branches, default = unify(results, "results of CASE")
-    pairs = [node for pair in zip(conditions, branches, strict=True) for node in pair]
-    return Node("case", default.kind, (*pairs, default))
+    results = scope.each([arm.args["true"] for arm in arms])
+    otherwise = scope.typed(default) if default is not None else literal("NULL", None)
+    *branches, last = unify([*results, otherwise], "results of CASE")
+    pairs = chain.from_iterable(zip(conditions, branches, strict=True))
+    return Node("case", last.kind, (*pairs, last))
 
 
 def nullif(scope: Scope, tree: exp.Expression) -> Node:

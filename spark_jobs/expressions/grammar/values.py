@@ -1,6 +1,5 @@
 """Rules for literals, casts and arithmetic."""
 
-from dataclasses import replace
 from functools import reduce
 
 from sqlglot import exp
@@ -9,7 +8,7 @@ from spark_jobs.expressions import literals
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.grammar.scope import BINARY, Rule, Scope, calls
 from spark_jobs.expressions.kinds import Kind
-from spark_jobs.expressions.tree import Node, literal
+from spark_jobs.expressions.tree import Node, attempted, literal
 from spark_jobs.expressions.typing_rules import call, cast
 
 _TYPES: dict[str, Kind] = {
@@ -50,14 +49,14 @@ def exact_cast(scope: Scope, tree: exp.Expression) -> Node:
         return literals.instant(source.this) if to == "TIMESTAMP" else literals.day(source.this)
     if isinstance(source, exp.Literal) and not source.is_string and to == "DOUBLE":
         return literals.double(source.this)
-    node = cast(scope.typed(source), to)
-    attempted = isinstance(tree, exp.TryCast) and tree.args.get("safe") and node.op == "cast"
-    return replace(node, value="try") if attempted else node
+    node = scope.typed(source)
+    is_attempt = isinstance(tree, exp.TryCast) and tree.args.get("safe") and node.kind not in (to, "NULL")
+    return attempted(cast(node, to)) if is_attempt else cast(node, to)
 
 
 def attempt(name: str) -> tuple[str, Rule]:
-    """try_divide and its kin: NULL instead of a failure of this one operation."""
-    return BINARY, lambda scope, tree: replace(calls(name, BINARY)[1](scope, tree), value="try")
+    """try_divide and its kin."""
+    return BINARY, lambda scope, tree: attempted(calls(name, BINARY)[1](scope, tree))
 
 
 def fold(name: str, reads: str = "this expressions") -> tuple[str, Rule]:

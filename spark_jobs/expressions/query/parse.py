@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.expression import empty_relation, refuse_unbound
 from spark_jobs.expressions.grammar.scope import refuse_unread
@@ -38,7 +39,7 @@ def parse_query(text: str, rows: Relation, placeholders: Mapping[str, int], wher
         tree = tree_of(_filled(text, placeholders), LONGEST_QUERY)
         parts, known = _parts(tree, rows)
         branches, result = _union(tree, known)
-        spark, duckdb = render(parts, branches, "spark"), render(parts, branches, "duckdb")
+        spark, duckdb = (render(parts, branches, dialect) for dialect in (Dialect.SPARK, Dialect.DUCKDB))
         refuse_unbound(duckdb.replace(RELATION, empty_relation(rows.columns)), result.columns)
         return Query(text, result.columns, spark, duckdb)
     except Refused as refused:

@@ -5,9 +5,9 @@ rows [WHERE] -> [groups with aggregates, HAVING] -> [functions over windows] -> 
 
 from collections.abc import Mapping
 
+from spark_jobs.expressions.dialect import Dialect, quote, rendered
 from spark_jobs.expressions.query.typed import ROWS, Call, Select, Union
-from spark_jobs.expressions.render import Dialect, quote_name
-from spark_jobs.expressions.render import render as rendered
+from spark_jobs.expressions.render import render as render_value
 from spark_jobs.expressions.tree import Node
 
 # Stands for the relation of rows; no text of ours can hold it.
@@ -22,7 +22,7 @@ def render(parts: Mapping[str, Union], branches: Union, dialect: Dialect) -> str
 
 def _part(name: str, d: Dialect) -> str:
     """A name that the relation, which is text of others, does not use."""
-    return quote_name(f"_{name}", d)
+    return quote(f"_{name}", d)
 
 
 def _union(branches: Union, d: Dialect) -> str:
@@ -43,11 +43,11 @@ def _select(select: Select, d: Dialect) -> str:
 
 def _value(node: Node, d: Dialect) -> str:
     """NULL where it fails: there is no one to reject a result."""
-    return rendered(node, d).total()
+    return render_value(node, d).total()
 
 
 def _named(name: str, value: str, d: Dialect) -> str:
-    return f"{value} AS {quote_name(name, d)}"
+    return f"{value} AS {quote(name, d)}"
 
 
 def _filter(condition: Node | None, d: Dialect) -> str:
@@ -55,9 +55,8 @@ def _filter(condition: Node | None, d: Dialect) -> str:
 
 
 def _call(call: Call, d: Dialect) -> str:
-    template = call.function.spark if d == "spark" else call.function.duckdb
     arg = _value(call.arg, d) if call.arg else "*"
-    return template.format(arg, distance=call.distance, over=_over(call, d))
+    return rendered(call.function, d).format(arg, distance=call.distance, over=_over(call, d))
 
 
 def _over(call: Call, d: Dialect) -> str:

@@ -19,7 +19,7 @@ from pyarrow.fs import FileSystem
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.chained_view import ChainedView, Served
-from spark_jobs.expressions.render import quote_text
+from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.schema import Pin
 from spark_jobs.ledger.source import with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
@@ -111,7 +111,8 @@ class Pinned:
         try:
             ask(
                 self.connection,
-                f"INSERT OVERWRITE DIRECTORY {quote_text(folder, 'spark')} USING parquet SELECT * FROM {relation}",
+                f"INSERT OVERWRITE DIRECTORY {quote_text(folder, Dialect.SPARK)} "
+                f"USING parquet SELECT * FROM {relation}",
             )
         except SqlError as error:
             raise Unable(f"{view.name} cannot be read through the pin: {error}") from error

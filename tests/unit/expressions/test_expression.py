@@ -97,6 +97,7 @@ TEXTS = {
     "CAST(name AS BIGINT)": (" 12 ", 12),
     "CAST(name AS BIGINT) + 0": ("12.5", FAILED),
     "try_cast(name AS BIGINT)": ("12.5", None),
+    "try_cast(CAST(name AS BIGINT) AS BIGINT)": ("12.5", FAILED),
     "CAST(name AS DOUBLE)": ("-1.5e2", -150.0),
     "unix_micros(CAST(name AS TIMESTAMP))": ("1970-01-01T00:00:01.5Z", 1_500_000),
     "CAST(CAST(name AS DATE) AS STRING)": ("2024-02-30", FAILED),
