@@ -5,7 +5,7 @@ text of a literal -> value, or Refused
 
 import math
 import re
-from datetime import date, datetime
+from datetime import UTC, datetime
 
 from sqlglot import exp
 
@@ -14,7 +14,8 @@ from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.operations.numeric import MAX_BIGINT, MIN_BIGINT
 from spark_jobs.expressions.tree import Node, literal
 
-_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?)?Z?", re.ASCII)
+_DAY = r"\d{4}-\d\d-\d\d"
+_INSTANT = rf"{_DAY}(?:[ T]\d\d:\d\d:\d\d(?:\.\d{{1,6}})?)?Z?"
 _MICROS = {"MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
 _MICROS |= {"DAY": 24 * _MICROS["HOUR"], "WEEK": 7 * 24 * _MICROS["HOUR"]}
 # Less than the range of instants, so that a sum with an instant is never an overflow.
@@ -42,24 +43,26 @@ def double(text: str, negative: bool = False) -> Node:
 
 def instant(text: str) -> Node:
     """`YYYY-MM-DD[ HH:MM:SS[.ffffff]][Z]`, in UTC."""
-    found = _INSTANT.fullmatch(text)
-    try:
-        day, time, fraction = found.groups() if found else ("", None, None)
-        whole = datetime.fromisoformat(f"{day}T{time or '00:00:00'}+00:00")
-    except ValueError as error:
-        raise Refused(f"TIMESTAMP '{text}' is no instant", "TIMESTAMP '2026-01-31 12:00:00.000'") from error
-    micros = int((fraction or ".0")[1:].ljust(6, "0"))
-    return literal("TIMESTAMP", since_epoch(whole) + micros)
+    at = _read(_INSTANT, text)
+    if at is None:
+        raise Refused(f"TIMESTAMP '{text}' is no instant", "TIMESTAMP '2026-01-31 12:00:00.000'")
+    return literal("TIMESTAMP", since_epoch(at))
 
 
 def day(text: str) -> Node:
     """`YYYY-MM-DD`."""
+    at = _read(_DAY, text)
+    if at is None:
+        raise Refused(f"DATE '{text}' is no date", "DATE '2026-01-31'")
+    return literal("DATE", at.date().isoformat())
+
+
+def _read(pattern: str, text: str) -> datetime | None:
+    """What the calendar has, in the one form: Python reads others too."""
     try:
-        if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
-            raise ValueError(text)
-        return literal("DATE", date.fromisoformat(text).isoformat())
-    except ValueError as error:
-        raise Refused(f"DATE '{text}' is no date", "DATE '2026-01-31'") from error
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) if re.fullmatch(pattern, text, re.ASCII) else None
+    except ValueError:
+        return None
 
 
 def micros(unit: str) -> int:

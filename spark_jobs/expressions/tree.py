@@ -1,8 +1,4 @@
-"""The typed tree between the parser and the renderers.
-
-A node's `op` is `column`, `literal`, a conditional (`case`, `coalesce`, `and`, `or`), or an operation of the positive
-list.
-"""
+"""The typed tree between the parser and the renderers."""
 
 from dataclasses import dataclass, replace
 from typing import Literal as Lit
@@ -12,6 +8,7 @@ from spark_jobs.expressions.operations import Operation
 
 # NULL is the kind of a bare NULL until its neighbours give it one.
 NodeKind = Kind | Lit["NULL"]
+# An operation of the positive list, or what renderers spell themselves.
 Op = Operation | Lit["column", "literal", "case", "coalesce", "and", "or"]
 Value = int | float | str | bool | None
 
@@ -42,7 +39,3 @@ def attempted(node: Node) -> Node:
     """NULL instead of a failure of this one operation."""
     assert isinstance(node.op, Operation)
     return replace(node, op=replace(node.op, fails=False, nulls="own"))
-
-
-def is_literal(node: Node) -> bool:
-    return node.op == "literal" and node.value is not None

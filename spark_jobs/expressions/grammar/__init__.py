@@ -2,10 +2,17 @@
 
 from sqlglot import exp
 
-from spark_jobs.expressions.grammar import conditions, functions, values
+from spark_jobs.expressions.grammar import functions, values
 from spark_jobs.expressions.grammar.scope import BINARY, Rule, Scope, calls
 from spark_jobs.expressions.tree import literal
 from spark_jobs.expressions.typing_rules import cast
+
+# sqlglot's names of these are ours.
+_OF_ONE: tuple[type[exp.Expression], ...] = (
+    *(exp.Abs, exp.Sqrt, exp.Floor, exp.Ceil, exp.Round, exp.Not, exp.Length, exp.Lower, exp.Upper),
+    *(exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfWeek, exp.Hour, exp.Minute, exp.Second),
+)
+_OF_TWO: tuple[type[exp.Expression], ...] = (exp.Mod, exp.Contains, exp.StartsWith, exp.EndsWith, exp.DateDiff)
 
 RULES: dict[type[exp.Expression], tuple[str, Rule]] = {
     exp.Column: ("this", Scope.column),
@@ -21,16 +28,10 @@ RULES: dict[type[exp.Expression], tuple[str, Rule]] = {
     exp.Mul: calls("multiply", BINARY),
     exp.Div: calls("divide", BINARY),
     exp.IntDiv: calls("div", BINARY),
-    exp.Mod: calls("mod", BINARY),
     exp.SafeAdd: values.attempt("add"),
     exp.SafeSubtract: values.attempt("subtract"),
     exp.SafeMultiply: values.attempt("multiply"),
     exp.SafeDivide: values.attempt("divide"),
-    exp.Abs: calls("abs"),
-    exp.Sqrt: calls("sqrt"),
-    exp.Floor: calls("floor"),
-    exp.Ceil: calls("ceil"),
-    exp.Round: calls("round"),
     exp.EQ: calls("eq", BINARY),
     exp.NEQ: calls("ne", BINARY),
     exp.LT: calls("lt", BINARY),
@@ -38,27 +39,20 @@ RULES: dict[type[exp.Expression], tuple[str, Rule]] = {
     exp.GT: calls("gt", BINARY),
     exp.GTE: calls("ge", BINARY),
     exp.NullSafeEQ: calls("same", BINARY),
-    exp.NullSafeNEQ: (BINARY, conditions.not_same),
-    exp.Is: (BINARY, conditions.is_value),
-    exp.And: conditions.logic("and"),
-    exp.Or: conditions.logic("or"),
-    exp.Not: calls("not"),
-    exp.Between: ("this low high", conditions.between),
-    exp.In: ("this expressions", conditions.in_list),
-    exp.Case: ("this ifs default", conditions.case),
-    exp.If: ("this true false", conditions.if_else),
-    exp.Coalesce: ("this expressions", conditions.coalesce),
-    exp.Nullif: (BINARY, conditions.nullif),
+    exp.NullSafeNEQ: (BINARY, values.not_same),
+    exp.Is: (BINARY, values.is_value),
+    exp.And: values.logic("and"),
+    exp.Or: values.logic("or"),
+    exp.Between: ("this low high", values.between),
+    exp.In: ("this expressions", values.in_list),
+    exp.Case: ("this ifs default", values.case),
+    exp.If: ("this true false", values.if_else),
+    exp.Coalesce: ("this expressions", values.coalesce),
+    exp.Nullif: (BINARY, values.nullif),
     exp.Greatest: values.fold("greatest"),
     exp.Least: values.fold("least"),
     exp.Concat: values.fold("concat", "expressions"),
     exp.DPipe: calls("concat", BINARY),
-    exp.Length: calls("length"),
-    exp.Lower: calls("lower"),
-    exp.Upper: calls("upper"),
-    exp.Contains: calls("contains", BINARY),
-    exp.StartsWith: calls("startswith", BINARY),
-    exp.EndsWith: calls("endswith", BINARY),
     exp.Like: ("this expression negate", functions.like),
     exp.RegexpSplit: (BINARY, functions.split),
     exp.Substring: ("this start length", functions.substring),
@@ -69,19 +63,12 @@ RULES: dict[type[exp.Expression], tuple[str, Rule]] = {
     exp.TimestampTrunc: ("this unit", functions.date_trunc),
     exp.TsOrDsToDate: ("this", lambda scope, tree: cast(scope.typed(tree.this), "DATE")),
     exp.TsOrDsAdd: ("this expression unit", functions.date_add),
-    exp.DateDiff: calls("datediff", BINARY),
     exp.TimestampDiff: ("this expression unit", functions.timestampdiff),
     exp.UnixMicros: calls("unix_micros"),
     exp.UnixMillis: calls("unix_millis"),
     exp.UnixSeconds: calls("unix_seconds"),
-    exp.Year: calls("year"),
-    exp.Quarter: calls("quarter"),
-    exp.Month: calls("month"),
-    exp.Day: calls("day"),
-    exp.DayOfWeek: calls("dayofweek"),
-    exp.Hour: calls("hour"),
-    exp.Minute: calls("minute"),
-    exp.Second: calls("second"),
+    **{function: calls(function.key) for function in _OF_ONE},
+    **{function: calls(function.key, BINARY) for function in _OF_TWO},
     exp.Anonymous: ("this expressions", functions.named),
 }
 

@@ -29,25 +29,24 @@ class Function:
     is_framed: bool = True
 
 
-def _aggregate(name: str, takes: Literal["any", "ordered"], gives: Kind | None) -> Function:
-    template = f"{name}({{0}}){{over}}"
-    return Function(name, template, template, takes, gives)
-
-
-def _end(name: str) -> Function:
-    template = f"{name}({{0}}){{over}}"
-    return Function(name, template, template, "any", None, is_ordered=True)
-
-
-def _neighbour(name: str) -> Function:
-    template = f"{name}({{0}}, {{distance}}){{over}}"
-    return Function(name, template, template, "any", None, is_ordered=True, is_framed=False)
+def _alike(
+    name: str,
+    takes: Literal["any", "ordered"] = "any",
+    gives: Kind | None = None,
+    args: str = "{0}",
+    *,
+    is_ordered: bool = False,
+    is_framed: bool = True,
+) -> Function:
+    """A function that both engines spell alike."""
+    template = f"{name}({args}){{over}}"
+    return Function(name, template, template, takes, gives, is_ordered, is_framed)
 
 
 AGGREGATES: Mapping[type[exp.Expression], Function] = {
-    exp.Count: _aggregate("count", "any", "BIGINT"),
-    exp.Min: _aggregate("min", "ordered", None),
-    exp.Max: _aggregate("max", "ordered", None),
+    exp.Count: _alike("count", gives="BIGINT"),
+    exp.Min: _alike("min", takes="ordered"),
+    exp.Max: _alike("max", takes="ordered"),
     exp.Sum: Function(
         "sum",
         "try_cast(sum(CAST({0} AS DECIMAL(38, 0))){over} AS BIGINT)",
@@ -56,19 +55,12 @@ AGGREGATES: Mapping[type[exp.Expression], Function] = {
         "BIGINT",
     ),
 }
+_NUMBER = "row_number(){over}"
 FUNCTIONS: Mapping[type[exp.Expression], Function] = {
     **AGGREGATES,
-    exp.RowNumber: Function(
-        "row_number",
-        "CAST(row_number(){over} AS BIGINT)",
-        "row_number(){over}",
-        "nothing",
-        "BIGINT",
-        is_ordered=True,
-        is_framed=False,
-    ),
-    exp.Lag: _neighbour("lag"),
-    exp.Lead: _neighbour("lead"),
-    exp.FirstValue: _end("first_value"),
-    exp.LastValue: _end("last_value"),
+    exp.RowNumber: Function("row_number", f"CAST({_NUMBER} AS BIGINT)", _NUMBER, "nothing", "BIGINT", True, False),
+    exp.Lag: _alike("lag", args="{0}, {distance}", is_ordered=True, is_framed=False),
+    exp.Lead: _alike("lead", args="{0}, {distance}", is_ordered=True, is_framed=False),
+    exp.FirstValue: _alike("first_value", is_ordered=True),
+    exp.LastValue: _alike("last_value", is_ordered=True),
 }
