@@ -13,6 +13,7 @@ _ARROW: dict[Kind, pa.DataType] = {
     "DATE": pa.date32(),
     "ARRAY<STRING>": pa.list_(pa.string()),
 }
+_KINDS = {arrow: kind for kind, arrow in _ARROW.items()}
 
 
 def arrow_of(kind: Kind) -> pa.DataType:
@@ -22,13 +23,6 @@ def arrow_of(kind: Kind) -> pa.DataType:
 
 def kind_of(arrow: pa.DataType) -> Kind:
     """The kind whose values an Arrow column of this type holds; ValueError where there is none."""
-    for kind, candidate in _ARROW.items():
-        if arrow == candidate or (kind == "STRING" and pa.types.is_large_string(arrow)):
-            return kind
-    raise ValueError(f"Arrow type {arrow} has no kind; expressions know {', '.join(KINDS)}")
-
-
-def columns_of(schema: pa.Schema) -> dict[str, Kind]:
-    """The columns of a table that expressions may use; others (bytes, structs, 32-bit integers) are left out."""
-    known = set(_ARROW.values())
-    return {field.name: kind_of(field.type) for field in schema if field.type in known}
+    if arrow not in _KINDS:
+        raise ValueError(f"Arrow type {arrow} has no kind; expressions know {', '.join(KINDS)}")
+    return _KINDS[arrow]

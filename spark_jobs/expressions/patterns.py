@@ -7,14 +7,19 @@ import re
 
 from spark_jobs.expressions.error import Refused
 
-_CLASSES = {
-    "d": [(0x30, 0x39)],
-    "w": [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)],
-    "s": [(0x09, 0x0D), (0x20, 0x20)],
-}
-_CONTROL = {"t": "\t", "n": "\n", "r": "\r"}
-_SPECIAL = set(".^$|?*+()[]{}\\")
 _LAST = 0x10FFFF
+_ESCAPES = {
+    "d": [(0x30, 0x39)],
+    "D": [(0, 0x2F), (0x3A, _LAST)],
+    "w": [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)],
+    "W": [(0, 0x2F), (0x3A, 0x40), (0x5B, 0x5E), (0x60, 0x60), (0x7B, _LAST)],
+    "s": [(0x09, 0x0D), (0x20, 0x20)],
+    "S": [(0, 0x08), (0x0E, 0x1F), (0x21, _LAST)],
+    "t": [(0x09, 0x09)],
+    "n": [(0x0A, 0x0A)],
+    "r": [(0x0D, 0x0D)],
+}
+_SPECIAL, _SPECIAL_IN_CLASS = set(".^$|?*+()[]{}\\"), set("[]^&-~")
 _HINT = "write one character, or one class such as '[^a-z0-9]+', optionally with a + behind it"
 Ranges = list[tuple[int, int]]
 
@@ -50,30 +55,16 @@ def _class(inside: str) -> Ranges:
 
 def _atom(text: str, in_class: bool = False) -> tuple[Ranges, str]:
     """The first character or escape of `text` as ranges of code points, and the rest."""
-    first = text[:1]
+    first, rest = text[:1], text[1:]
     if first == "\\":
-        return _escape(text[1:2]), text[2:]
-    special = set("[]^&-~") if in_class else _SPECIAL
-    if not first or first in special:
+        first, rest = rest[:1], rest[1:]
+        if first in _ESCAPES:
+            return _ESCAPES[first], rest
+        if not first or first.isalnum():
+            raise Refused(f"the escape '\\{first}' in the split pattern", _HINT)
+    elif not first or first in (_SPECIAL_IN_CLASS if in_class else _SPECIAL):
         raise Refused(f"{first!r} in the split pattern means different things to regular expressions", _HINT)
-    return [(ord(first), ord(first))], text[1:]
-
-
-def _escape(letter: str) -> Ranges:
-    if letter in _CONTROL:
-        return [(ord(_CONTROL[letter]),) * 2]
-    if letter.lower() in _CLASSES and letter:
-        ranges = _CLASSES[letter.lower()]
-        return ranges if letter.islower() else _complement(ranges)
-    if not letter or letter.isalnum():
-        raise Refused(f"the escape '\\{letter}' in the split pattern", _HINT)
-    return [(ord(letter), ord(letter))]
-
-
-def _complement(ranges: Ranges) -> Ranges:
-    starts = [0, *(high + 1 for _, high in ranges)]
-    ends = [*(low - 1 for low, _ in ranges), _LAST]
-    return list(zip(starts, ends, strict=True))
+    return [(ord(first), ord(first))], rest
 
 
 def _written(ranges: Ranges) -> str:

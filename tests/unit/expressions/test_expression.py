@@ -7,8 +7,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from spark_jobs.contracts.row_types import FACT
-from spark_jobs.expressions.arrow_types import arrow_of, columns_of, kind_of
+from spark_jobs.expressions.arrow_types import arrow_of, kind_of
 from spark_jobs.expressions.expression import parse
 from spark_jobs.expressions.kinds import KINDS, Kind
 from spark_jobs.settings import ROOT
@@ -158,12 +157,6 @@ def test_kinds_and_arrow_types_are_each_others_inverse() -> None:
     assert [kind_of(arrow_of(kind)) for kind in KINDS] == list(KINDS)
     with pytest.raises(ValueError, match="decimal128"):
         kind_of(pa.decimal128(10, 2))
-
-
-def test_expressions_may_use_those_columns_of_a_fact_that_have_a_kind() -> None:
-    columns = columns_of(FACT)
-    assert columns["occurred_at"] == "TIMESTAMP"
-    assert "identity" not in columns
 
 
 PAGE = (ROOT / "docs/expressions.md").read_text()
