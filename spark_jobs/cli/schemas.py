@@ -21,7 +21,7 @@ def schemas(form: Format) -> None:
 
     try:
         lsns = {(one.event_type, one.version): one.lsn for one in log_reader.read_schema_history().entries}
-        known = [one for of_type in project_contracts().versions.values() for one in of_type]
+        known = project_contracts().every
     except ContractError as error:
         refuse(str(error))
     rows = [

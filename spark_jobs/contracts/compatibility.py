@@ -6,17 +6,15 @@ A record that states no version is read by the newest schema, and facts of all v
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spark_jobs.contracts.field_paths import KEYWORD
-
-if TYPE_CHECKING:
-    from spark_jobs.contracts.model import Contract
+from spark_jobs.contracts.model import Contract, types_of
 
 Rules = Mapping[str, Any]
 
 
-def broken(versions: "tuple[Contract, ...]") -> Iterator[tuple[int, str]]:
+def broken(versions: tuple[Contract, ...]) -> Iterator[tuple[int, str]]:
     """(version, what is wrong with it), for every version against all that came before it."""
     newest = versions[-1]
     for number, contract in enumerate(versions, 1):
@@ -41,12 +39,12 @@ def _breaks(old: Rules, new: Rules) -> Iterator[str]:
 
 def _narrower(old: Rules, new: Rules) -> Iterator[str]:
     """The new rules of a field that could refuse a value that the old rules took."""
-    kinds, later = _kinds(old), _kinds(new)
+    types, later = types_of(old), types_of(new)
     if old.get(KEYWORD) != new.get(KEYWORD):
         yield "stands at another place"
-    if kinds - {"null"} != later - {"null"}:
+    if types - {"null"} != later - {"null"}:
         yield "has another type (a new type needs a new name)"
-    elif kinds - later:
+    elif types - later:
         yield "may not be null"
     if "enum" in new and not set(old.get("enum", [None])) <= set(new["enum"]):
         yield "takes fewer values"
@@ -58,8 +56,3 @@ def _narrower(old: Rules, new: Rules) -> Iterator[str]:
     for bound in ("maximum", "maxLength"):
         if bound in new and new[bound] < old.get(bound, float("inf")):
             yield f"has a smaller {bound}"
-
-
-def _kinds(rules: Rules) -> set[str]:
-    kinds = rules.get("type", ["string"])
-    return {kinds} if isinstance(kinds, str) else set(kinds)

@@ -10,6 +10,8 @@ See them all: `python -m spark_jobs.contracts`.
 import json
 import re
 from functools import cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from spark_jobs.contracts.model import (
     ContractError,
     Contracts,
     Field,
+    types_of,
 )
 from spark_jobs.settings import settings
 
@@ -57,14 +60,12 @@ def load_contracts(folder: Path, *others: Path) -> Contracts:
     """Read and check every schema file of the folders. Raises ContractError."""
     if not any(folder.glob("*.json")):
         raise ContractError(f"{folder}: no <event_type>.v<N>.json in it")
-    versions: dict[str, list[Contract]] = {}
     files = [file for source in (folder, *others) for file in source.glob("*.json")]
-    for contract in sorted(map(_read, files), key=lambda c: (c.event_type, c.version)):
-        versions.setdefault(contract.event_type, []).append(contract)
-    for event_type, of_type in versions.items():
-        for version, what in compatibility.broken(tuple(of_type)):
+    every = sorted(map(_read, files), key=lambda c: (c.event_type, c.version))
+    contracts = Contracts({name: tuple(of_type) for name, of_type in groupby(every, attrgetter("event_type"))})
+    for event_type, of_type in contracts.versions.items():
+        for version, what in compatibility.broken(of_type):
             raise ContractError(f"{folder}/{event_type}.v{version}.json: {what}")
-    contracts = Contracts({event_type: tuple(of_type) for event_type, of_type in versions.items()})
     for contract in contracts:
         if (contract.compacted or contract.nested) and len(contracts.by_topic(contract.topic)) > 1:
             what = "compacted topic" if contract.compacted else "topic of nested records"
@@ -117,8 +118,8 @@ def _contract(file_name: str, schema: dict[str, Any]) -> Contract:
 def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
     if unknown := schema.keys() - KEYWORDS:
         raise ValueError(f"field {name}: not supported: {', '.join(sorted(unknown))} (one of {sorted(KEYWORDS)})")
-    kinds = set([schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", ["string"]))
-    scalar = kinds - {"null"}
+    types = types_of(schema)
+    scalar = types - {"null"}
     if len(scalar) != 1 or not scalar <= ARROW.keys():
         raise ValueError(f"field {name}: type must be one of {sorted(ARROW)}, or such a type and null")
     field_paths.check(name, schema)
@@ -135,7 +136,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
     if scalar == {"integer"} and not all(isinstance(schema.get(k, 0), int) for k in ("minimum", "maximum")):
         raise ValueError(f"field {name}: the bounds of an integer are integers")
     arrow = row_types.INSTANT if "format" in schema else ARROW[scalar.pop()]
-    return Field(name, arrow, required and "null" not in kinds, schema)
+    return Field(name, arrow, required and "null" not in types, schema)
 
 
 def _check_envelope(event_type: str, fields: tuple[Field, ...], needed: set[str]) -> None:

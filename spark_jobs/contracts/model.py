@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,17 @@ ENVELOPE = ("event_id", "event_type", "occurred_at")
 ENVELOPE_NEEDED = ("event_type", "occurred_at")
 DELETED = "deleted"  # a compacted topic's event may say that it removes its key; lands in the fact's own column
 
-UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 INSTANT_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 
 
 class ContractError(ValueError):
     """A schema file that cannot be used; says which file, and why."""
+
+
+def types_of(rules: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a field may have."""
+    types = rules.get("type", ["string"])
+    return {types} if isinstance(types, str) else set(types)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,11 @@ class Contracts:
         return {
             t: tuple(c.event_type for c in self if c.topic == t) for t in {c.topic for c in self if not c.is_outcome}
         }
+
+    @property
+    def every(self) -> Iterator[Contract]:
+        """Every version of every event type."""
+        return chain.from_iterable(self.versions.values())
 
     @property
     def event_types(self) -> tuple[str, ...]:

@@ -25,13 +25,7 @@ COORDINATES: list[tuple[str, pa.DataType]] = [
 
 # One Kafka record as delivered, with the lsn of its micro-batch.
 RECORD = pa.schema(
-    [
-        *COORDINATES,
-        ("timestamp", INSTANT),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", HEADERS),
-    ]
+    [*COORDINATES, ("timestamp", INSTANT), ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)]
 )
 
 # What stands before the fields of an event type in every facts table. `identity` is the 16-byte key of
@@ -80,13 +74,7 @@ BATCH = pa.struct(
 
 # A row of master.log: a record, the `__batch__` row of its micro-batch, or a schema that comes in force (`activation`).
 LOG = pa.schema(
-    [
-        ("lsn", pa.int64()),
-        ("landed_on", pa.date32()),
-        ("kind", pa.string()),
-        *[field for field in RECORD if field.name != "lsn"],
-        ("batch", BATCH),
-    ]
+    [("lsn", pa.int64()), ("landed_on", pa.date32()), ("kind", pa.string()), *list(RECORD)[1:], ("batch", BATCH)]
 )
 RECORD_ROW = "record"
 SCHEMA_ROW = "schema"  # the greatest of the three kinds, so that Delta's statistics tell which files have one

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.contracts.model import Contract, ContractError, Contracts
+from spark_jobs.contracts.model import ContractError, Contracts
 from spark_jobs.settings import settings
 
 TELLING = {"title", "description", "examples", "$comment", "$id", "$schema", "owner", "examples_bad"}
@@ -59,8 +59,8 @@ class SchemaHistory:
     def with_new(self, lsn: int) -> "SchemaHistory":
         """This history, and every other version that there is, in force from `lsn` on."""
         known = {(entry.event_type, entry.version) for entry in self.entries}
-        added = [Entry(lsn, *schema) for schema in sorted(_loaded().keys() - known)]
-        return SchemaHistory((*self.entries, *added))
+        every = {(c.event_type, c.version) for c in project_contracts().every}
+        return SchemaHistory((*self.entries, *(Entry(lsn, *schema) for schema in sorted(every - known))))
 
 
 EVERY_SCHEMA = SchemaHistory()
@@ -69,12 +69,12 @@ EVERY_SCHEMA = SchemaHistory()
 
 def rows(entries: Sequence[Entry]) -> pa.Table:
     """Entries as rows of the log, without the day on which they land: `key` names the schema, `value` is its text."""
-    listed = [
-        {"lsn": new.lsn, "kind": row_types.SCHEMA_ROW, "topic": contract.topic, "key": new.name.encode(), "value": text}
-        for new in entries
-        for contract in (_loaded()[new.event_type, new.version],)
-        for text in (json.dumps(contract.schema, ensure_ascii=False).encode(),)
-    ]
+    listed = []
+    for new in entries:
+        contract = project_contracts().versions[new.event_type][new.version - 1]
+        text = json.dumps(contract.schema, ensure_ascii=False).encode()
+        row = {"lsn": new.lsn, "kind": row_types.SCHEMA_ROW, "topic": contract.topic}
+        listed.append({**row, "key": new.name.encode(), "value": text})
     return pa.Table.from_pylist(listed, schema=row_types.LOG)
 
 
@@ -83,56 +83,38 @@ def from_rows(logged: Sequence[dict[str, Any]]) -> SchemaHistory:
 
     Raises ContractError if a schema file has changed since it came in force.
     """
-    entries = [_entry(row) for row in logged]
-    for entry, row in zip(entries, logged, strict=True):
-        _refuse_changed(entry, json.loads(row["value"]))
+    entries = []
+    for row in logged:
+        event_type, _, version = row["key"].decode().rpartition(".v")
+        entries.append(Entry(row["lsn"], event_type, int(version)))
+        _refuse_changed(entries[-1], json.loads(row["value"]))
     return SchemaHistory(tuple(sorted(entries)))
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    event_type, _, version = row["key"].decode().rpartition(".v")
-    return Entry(row["lsn"], event_type, int(version))
-
-
 def _refuse_changed(entry: Entry, before: dict[str, Any]) -> None:
-    contract = _loaded().get((entry.event_type, entry.version))
+    known = project_contracts()
+    contract = known.version(entry.event_type, entry.version)
     if contract is None:
         what = "is gone"
-    elif differing := sorted(_differences(_deciding(before), _deciding(contract.schema))):
+    elif differing := sorted(_differences(before, contract.schema)):
         what = f"says something else now ({', '.join(differing)})"
     else:
         return
+    newest = known.of(entry.event_type).version if entry.event_type in known else 0
     raise ContractError(
         f"{settings().schemas_folder}/{entry.name}.json {what}, but is in force since lsn {entry.lsn}: records were "
-        "judged by it. "
-        f"Put it back, and write what is to change to {entry.event_type}.v{_newest(entry.event_type) + 1}.json"
+        f"judged by it. Put it back, and write what is to change to {entry.event_type}.v{newest + 1}.json"
     )
 
 
-def _newest(event_type: str) -> int:
-    return max((version for name, version in _loaded() if name == event_type), default=0)
-
-
-def _deciding(schema: dict[str, Any]) -> dict[str, Any]:
-    """The part of a schema that decides about records."""
-    fields = {name: _not_telling(rules) for name, rules in schema["properties"].items()}
-    return {**_not_telling(schema), "properties": fields, "x-tidemark": _not_telling(schema["x-tidemark"])}
-
-
-def _not_telling(rules: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in rules.items() if name not in TELLING}
-
-
 def _differences(before: Any, now: Any, at: str = "") -> Iterator[str]:
+    """Where two schemas decide differently about records."""
     if isinstance(before, dict) and isinstance(now, dict):
-        for name in before.keys() | now.keys():
+        telling = set() if at == "properties" else TELLING  # a field may have such a name
+        for name in (before.keys() | now.keys()) - telling:
             yield from _differences(before.get(name), now.get(name), f"{at}.{name}" if at else name)
     elif before != now:
         yield at
-
-
-def _loaded() -> dict[tuple[str, int], Contract]:
-    return {(c.event_type, c.version): c for of_type in project_contracts().versions.values() for c in of_type}
 
 
 @cache

@@ -73,7 +73,7 @@ def test_every_older_version_counts(tmp_path) -> None:
         load_contracts(tmp_path)
 
 
-OLD = [one for versions in project_contracts().versions.values() for one in versions if not one.is_outcome]
+OLD = [one for one in project_contracts().every if not one.is_outcome]
 
 
 @pytest.mark.parametrize("contract", OLD, ids=lambda one: f"{one.event_type}.v{one.version}")

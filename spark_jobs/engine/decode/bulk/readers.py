@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union
 import msgspec
 
 from spark_jobs.contracts.field_paths import ABSENT, KEYWORD, Path, is_text, paths
-from spark_jobs.contracts.model import Contract
+from spark_jobs.contracts.model import Contract, types_of
 
 Types = frozenset[Any]
 
@@ -64,7 +64,7 @@ def _types(name: str, rules: Mapping[str, Any], contract: Contract) -> Types:
     """What may stand at the field's places. Nothing for the type of a nested event: the topic says it."""
     if "const" in rules:
         return frozenset() if contract.nested else frozenset({Literal[rules["const"]]})
-    types = {_TYPES[kind] for kind in ([rules["type"]] if isinstance(rules["type"], str) else rules["type"])}
+    types = {_TYPES[kind] for kind in types_of(rules)}
     if not contract.nested:
         return frozenset(types if name in contract.schema["required"] else {*types, _MAY_BE_ABSENT})
     if is_text(rules.get(KEYWORD, name)):
