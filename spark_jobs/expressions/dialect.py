@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from spark_jobs.expressions.kinds import Kind, duckdb_of
+from spark_jobs.expressions.kinds import DUCKDB_TYPES, Kind
 
 if TYPE_CHECKING:
     from spark_jobs.expressions.expression import Expression
@@ -67,7 +67,7 @@ def failing(expression: "Expression", dialect: Dialect) -> str | None:
 
 
 def type_of(kind: Kind, dialect: Dialect) -> str:
-    return kind if dialect is Dialect.SPARK else duckdb_of(kind)
+    return kind if dialect is Dialect.SPARK else DUCKDB_TYPES[kind]
 
 
 def micros(instant: str, dialect: Dialect) -> str:

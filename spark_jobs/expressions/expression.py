@@ -10,9 +10,9 @@ from functools import cache, lru_cache
 import duckdb
 
 from spark_jobs.expressions.dialect import Dialect, quote
-from spark_jobs.expressions.error import ExpressionError, Refused
+from spark_jobs.expressions.error import Refused, told
 from spark_jobs.expressions.grammar import RULES, Scope
-from spark_jobs.expressions.kinds import Kind, duckdb_of
+from spark_jobs.expressions.kinds import DUCKDB_TYPES, Kind
 from spark_jobs.expressions.render import render
 from spark_jobs.expressions.source import tree_of
 from spark_jobs.expressions.tree import Node, column_of
@@ -38,12 +38,8 @@ class Expression:
 
 def parse(text: str, columns: Mapping[str, Kind], where: str) -> Expression:
     """Check `text` over `columns`; ExpressionError says what is refused `where`, and what to write instead."""
-    try:
+    with told(text, where):
         return _checked(text, tuple(columns.items()))
-    except Refused as refused:
-        raise ExpressionError(text, where, refused.reason, refused.hint) from refused
-    except RecursionError as error:
-        raise ExpressionError(text, where, "it is nested too deeply", "split it up") from error
 
 
 @lru_cache(maxsize=4096)
@@ -72,7 +68,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def empty_relation(columns: Mapping[str, Kind]) -> str:
     """DuckDB's SQL of a relation with these columns."""
-    typed = [f"CAST(NULL AS {duckdb_of(k)}) AS {quote(name, Dialect.DUCKDB)}" for name, k in columns.items()]
+    typed = [f"CAST(NULL AS {DUCKDB_TYPES[k]}) AS {quote(name, Dialect.DUCKDB)}" for name, k in columns.items()]
     return f"(SELECT {', '.join(typed) or 'NULL AS nothing'})"
 
 
@@ -84,5 +80,5 @@ def refuse_unbound(query: str, kinds: Mapping[str, Kind]) -> None:
     except duckdb.Error as error:
         raise Refused(f"DuckDB does not bind it: {error}", _FAULT) from error
     types = {str(name): str(kind) for name, kind, *_ in bound}
-    if types != {name: duckdb_of(kind) for name, kind in kinds.items()}:
+    if types != {name: DUCKDB_TYPES[kind] for name, kind in kinds.items()}:
         raise Refused(f"DuckDB types it {types}, not {dict(kinds)}", _FAULT)

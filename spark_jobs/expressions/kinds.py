@@ -8,7 +8,8 @@ from typing import Literal, get_args
 Kind = Literal["BIGINT", "DOUBLE", "STRING", "BOOLEAN", "TIMESTAMP", "DATE", "ARRAY<STRING>"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-_DUCKDB: dict[Kind, str] = {
+# As `DESCRIBE` prints them; in Spark a type has the kind's own name.
+DUCKDB_TYPES: dict[Kind, str] = {
     "BIGINT": "BIGINT",
     "DOUBLE": "DOUBLE",
     "STRING": "VARCHAR",
@@ -17,8 +18,3 @@ _DUCKDB: dict[Kind, str] = {
     "DATE": "DATE",
     "ARRAY<STRING>": "VARCHAR[]",
 }
-
-
-def duckdb_of(kind: Kind) -> str:
-    """The name of the type in DuckDB, as `DESCRIBE` prints it."""
-    return _DUCKDB[kind]

@@ -106,12 +106,12 @@ def integer(tree: exp.Expression) -> int | None:
     return None
 
 
-def whole(tree: exp.Expression | None, what: str, least: int, most: int) -> Node:
+def whole(tree: exp.Expression | None, what: str, least: int, most: int) -> int:
     """A literal integer within bounds."""
     value = integer(tree) if tree is not None else None
     if value is None or not least <= value <= most:
         raise Refused(f"{what} must be a whole number from {least} to {most}, written out")
-    return literal("BIGINT", value)
+    return value
 
 
 def text(tree: exp.Expression | None, what: str) -> str:

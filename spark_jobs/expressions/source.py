@@ -28,11 +28,10 @@ def tree_of(text: str, longest: int = LONGEST_TEXT) -> exp.Expression:
     try:
         tokens = sqlglot.tokenize(text, read="spark")
         _check(text, tokens)
-        tree = sqlglot.parse_one(text, read="spark")
+        return sqlglot.parse_one(text, read="spark")
     except SqlglotError as error:
         message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
         raise Refused(f"it does not parse: {message}", "see docs/expressions.md") from error
-    return tree
 
 
 def _check(text: str, tokens: list[Token]) -> None:

@@ -15,7 +15,7 @@ from spark_jobs.definitions.windows import END, START
 from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, listed, quote
-from spark_jobs.expressions.kinds import Kind, duckdb_of
+from spark_jobs.expressions.kinds import DUCKDB_TYPES, Kind
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
@@ -176,7 +176,7 @@ def _stored(view: View, key: Row, now: datetime) -> str:
 
 
 def _literal(value: Any, kind: Kind) -> str:
-    return f"CAST({'NULL' if value is None else literal(str(value))} AS {duckdb_of(kind)})"
+    return f"CAST({'NULL' if value is None else literal(str(value))} AS {DUCKDB_TYPES[kind]})"
 
 
 def _rows(merged: LocalAnswers, sql: str) -> list[Row]:

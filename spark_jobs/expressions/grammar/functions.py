@@ -26,8 +26,8 @@ def split(scope: Scope, tree: exp.Expression) -> Node:
 def substring(scope: Scope, tree: exp.Expression) -> Node:
     start = literals.whole(tree.args.get("start"), "the start of substring", 1, _INT_MAX)
     length = tree.args.get("length")
-    count = literals.whole(length, "the length of substring", 0, _INT_MAX) if length else literal("BIGINT", _INT_MAX)
-    return call("substring", scope.typed(tree.this), start, count)
+    count = literals.whole(length, "the length of substring", 0, _INT_MAX) if length else _INT_MAX
+    return call("substring", scope.typed(tree.this), literal("BIGINT", start), literal("BIGINT", count))
 
 
 def trim(scope: Scope, tree: exp.Expression) -> Node:
@@ -70,7 +70,8 @@ def date_trunc(scope: Scope, tree: exp.Expression) -> Node:
 
 def date_add(scope: Scope, tree: exp.Expression) -> Node:
     days = literals.whole(tree.expression, "the days of date_add", -4_000_000, 4_000_000)
-    return call("plus_days", require(scope.typed(tree.this), "DATE", "the first argument of date_add"), days)
+    day = require(scope.typed(tree.this), "DATE", "the first argument of date_add")
+    return call("plus_days", day, literal("BIGINT", days))
 
 
 def timestampdiff(scope: Scope, tree: exp.Expression) -> Node:
@@ -90,7 +91,8 @@ def _window_start(scope: Scope, width: exp.Expression, instant: exp.Expression) 
 
 
 def _get(scope: Scope, array: exp.Expression, position: exp.Expression) -> Node:
-    return call("get", scope.typed(array), literals.whole(position, "the position of get", 0, _INT_MAX - 1))
+    values = scope.typed(array)
+    return call("get", values, literal("BIGINT", literals.whole(position, "the position of get", 0, _INT_MAX - 1)))
 
 
 _FUNCTIONS = {"window_start": _window_start, "get": _get}

@@ -39,10 +39,7 @@ _CASTS = table(
         "cast(BOOLEAN) -> DOUBLE": "CAST({0} AS DOUBLE)",
         "cast(TIMESTAMP) -> DATE": ("CAST({0} AS DATE)", f"CAST({PLAIN} AS DATE)"),
         "cast(TIMESTAMP) -> STRING": ("CAST({0} AS STRING)", f"CAST({PLAIN} AS VARCHAR)"),
-        "cast(DATE) -> TIMESTAMP": (
-            "CAST({0} AS TIMESTAMP)",
-            "make_timestamptz(epoch_us(CAST({0} AS TIMESTAMP)))",
-        ),
+        "cast(DATE) -> TIMESTAMP": ("CAST({0} AS TIMESTAMP)", "make_timestamptz(epoch_us(CAST({0} AS TIMESTAMP)))"),
         "cast(DATE) -> STRING": ("CAST({0} AS STRING)", "CAST({0} AS VARCHAR)"),
         "cast(STRING) -> BIGINT or fails": _read(_INTEGER, "try_cast(TEXT AS BIGINT)", "TRY_CAST(TEXT AS BIGINT)"),
         "cast(STRING) -> DOUBLE or fails": _read(_DECIMAL, "try_cast(TEXT AS DOUBLE)", "TRY_CAST(TEXT AS DOUBLE)"),

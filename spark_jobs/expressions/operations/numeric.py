@@ -23,10 +23,7 @@ NUMERIC: Table = table(
         "multiply(BIGINT, BIGINT) -> BIGINT or fails": ("try_multiply({0}, {1})", "TRY({0} * {1})"),
         "multiply(DOUBLE, DOUBLE) -> DOUBLE": "({0} * {1})",
         # Spark divides integers as DOUBLE; a zero divisor fails for both kinds.
-        "divide(DOUBLE, DOUBLE) -> DOUBLE or fails": (
-            "try_divide({0}, {1})",
-            "({0} / nullif({1}, CAST(0 AS DOUBLE)))",
-        ),
+        "divide(DOUBLE, DOUBLE) -> DOUBLE or fails": ("try_divide({0}, {1})", "({0} / nullif({1}, CAST(0 AS DOUBLE)))"),
         # Truncates towards zero. -2^63 div -1 overflows: division by -1 is a subtraction from zero.
         "div(BIGINT, BIGINT) -> BIGINT or fails": (
             "(CASE WHEN {1} = -1L THEN try_subtract(0L, {0}) ELSE {0} div nullif(nullif({1}, 0L), -1L) END)",

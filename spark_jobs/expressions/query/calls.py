@@ -35,11 +35,9 @@ def call(scope: Scope, tree: exp.Expression) -> Call:
     is_star = function.name == "count" and isinstance(tree.this, exp.Star) and not any(tree.this.args.values())
     arg = None if is_star or function.takes == "nothing" else _argument(function, scope.typed(tree.this))
     distance = tree.args.get("offset")
-    return Call(function, arg, _number(distance, f"the distance of {function.name}", 1, _MOST_ROWS) if distance else 1)
-
-
-def _number(tree: exp.Expression, what: str, least: int, most: int) -> int:
-    return int(literals.whole(tree, what, least, most).value or 0)
+    return Call(
+        function, arg, literals.whole(distance, f"the distance of {function.name}", 1, _MOST_ROWS) if distance else 1
+    )
 
 
 def _argument(function: Function, node: Node) -> Node:
@@ -120,5 +118,5 @@ def _bound(bound: Any, side: str | None, most: int) -> tuple[float, str]:
         return 0, "CURRENT ROW"
     if bound == "UNBOUNDED":
         return sign * inf, f"UNBOUNDED {side}"
-    distance = _number(bound, "the bound of a frame", 0, most)
+    distance = literals.whole(bound, "the bound of a frame", 0, most)
     return sign * distance, f"{distance} {side}" if distance else "CURRENT ROW"

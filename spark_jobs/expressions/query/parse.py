@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from spark_jobs.expressions.dialect import Dialect
-from spark_jobs.expressions.error import ExpressionError, Refused
+from spark_jobs.expressions.error import Refused, told
 from spark_jobs.expressions.expression import empty_relation, refuse_unbound
 from spark_jobs.expressions.grammar.scope import refuse_unread
 from spark_jobs.expressions.kinds import Kind
@@ -35,17 +35,13 @@ class Query:
 
 def parse_query(text: str, rows: Relation, placeholders: Mapping[str, int], where: str) -> Query:
     """Check `text` over `rows`; ExpressionError says what is refused `where`, and what to write instead."""
-    try:
+    with told(shortened(text), where):
         tree = tree_of(_filled(text, placeholders), LONGEST_QUERY)
         parts, known = _parts(tree, rows)
         branches, result = _union(tree, known)
         spark, duckdb = (render(parts, branches, dialect) for dialect in (Dialect.SPARK, Dialect.DUCKDB))
         refuse_unbound(duckdb.replace(RELATION, empty_relation(rows.columns)), result.columns)
         return Query(text, result.columns, spark, duckdb)
-    except Refused as refused:
-        raise ExpressionError(refused.text or shortened(text), where, refused.reason, refused.hint) from refused
-    except RecursionError as error:
-        raise ExpressionError(shortened(text), where, "it is nested too deeply", "split it up") from error
 
 
 def _filled(text: str, placeholders: Mapping[str, int]) -> str:

@@ -68,10 +68,7 @@ def _condition(scope: Scope, clause: exp.Expression | None) -> Node | None:
         return require(scope.typed(clause.this), "BOOLEAN", "a condition")
 
 
-Grouped = tuple[tuple[Node, ...] | None, Scope, dict[str, Call]]
-
-
-def _grouped(base: Scope, tree: exp.Expression) -> Grouped:
+def _grouped(base: Scope, tree: exp.Expression) -> tuple[tuple[Node, ...] | None, Scope, dict[str, Call]]:
     """The columns of GROUP BY, what can be said of a group, and the aggregates as they come to be said."""
     clause, aggregates = tree.args.get("group"), dict[str, Call]()
     if clause is None:
