@@ -13,7 +13,7 @@ class ExpressionError(ValueError):
 
 
 class Refused(Exception):
-    """A node of the tree is not in the subset; `told` adds the text and the place, a query which `text` of its own."""
+    """A node of the tree is not in the subset; `reported` adds text and place, a query which `text` of its own."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         self.reason, self.hint, self.text = reason, hint, ""
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 @contextmanager
-def told(text: str, where: str) -> Iterator[None]:
+def reported(text: str, where: str) -> Iterator[None]:
     """What is refused inside is an ExpressionError about this text."""
     try:
         yield

@@ -5,12 +5,13 @@ text + columns -> typed tree -> SQL for Spark, SQL for DuckDB -> bound in DuckDB
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import duckdb
 
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, quote
-from spark_jobs.expressions.error import Refused, told
+from spark_jobs.expressions.error import Refused, reported
 from spark_jobs.expressions.grammar import RULES, Scope
 from spark_jobs.expressions.kinds import DUCKDB_TYPES, Kind
 from spark_jobs.expressions.render import render
@@ -38,7 +39,7 @@ class Expression:
 
 def parse(text: str, columns: Mapping[str, Kind], where: str) -> Expression:
     """Check `text` over `columns`; ExpressionError says what is refused `where`, and what to write instead."""
-    with told(text, where):
+    with reported(text, where):
         return _checked(text, tuple(columns.items()))
 
 
@@ -61,11 +62,6 @@ def _columns_in(node: Node) -> set[str]:
     return ({own} if own else set()).union(*(_columns_in(arg) for arg in node.args))
 
 
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
-
-
 def empty_relation(columns: Mapping[str, Kind]) -> str:
     """DuckDB's SQL of a relation with these columns."""
     typed = [f"CAST(NULL AS {DUCKDB_TYPES[k]}) AS {quote(name, Dialect.DUCKDB)}" for name, k in columns.items()]
@@ -75,7 +71,7 @@ def empty_relation(columns: Mapping[str, Kind]) -> str:
 def refuse_unbound(query: str, kinds: Mapping[str, Kind]) -> None:
     """DuckDB itself must accept the SQL, with exactly these columns: the last word on what was rendered."""
     try:
-        with _connection().cursor() as connection:
+        with duckdb_session.for_checks().cursor() as connection:
             bound = connection.execute(f"DESCRIBE {query}").fetchall()
     except duckdb.Error as error:
         raise Refused(f"DuckDB does not bind it: {error}", _FAULT) from error

@@ -4,7 +4,6 @@ view -> nothing, or ViewError. No rows are read: DuckDB binds each query over em
 """
 
 from collections.abc import Mapping
-from functools import cache
 
 import duckdb
 
@@ -16,6 +15,7 @@ from spark_jobs.engine import chained_view, partials, sequences
 from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, type_of
+from spark_jobs.expressions.expression import empty_relation
 from spark_jobs.expressions.kinds import Kind
 
 D = Dialect.DUCKDB
@@ -46,7 +46,7 @@ def check_bound(view: View) -> None:
             f"rows have the side input {', '.join(outcomes)}",
             "a side input comes through a topic; record outcomes do not",
         )
-    connection = _connection()
+    connection = duckdb_session.for_checks()
     for event_type in view.event_types:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")
     facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
@@ -62,12 +62,6 @@ def check_bound(view: View) -> None:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 
 
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    """One for all views: to open one takes longer than to check a view."""
-    return duckdb_session.connect()
-
-
 def _fact_columns(view: View, event_type: str) -> str:
     coordinates = 'lsn BIGINT, "partition" INTEGER, "offset" BIGINT'
     kinds: dict[str, Kind] = {**ENVELOPE, **view.event_columns[event_type].fields}
@@ -76,11 +70,9 @@ def _fact_columns(view: View, event_type: str) -> str:
 
 def check_chained(view: ChainedView) -> None:
     """Bind the query of a chained view in DuckDB. Raises ViewError."""
-    columns = ", ".join(
-        f'CAST(NULL AS {type_of(kind, D)}) AS "{name}"' for name, kind in view.base.answer_kinds.items()
-    )
+    answer = empty_relation(view.base.answer_kinds)
     try:
-        _connection().sql(chained_view.answered(view, D, f"SELECT {columns}")).fetchall()
+        duckdb_session.for_checks().sql(chained_view.answered(view, D, answer)).fetchall()
     except duckdb.Error as error:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 

@@ -15,7 +15,7 @@ from spark_jobs.expressions.grammar import Scope
 from spark_jobs.expressions.grammar.scope import refuse_unread
 from spark_jobs.expressions.query.functions import FUNCTIONS, Function
 from spark_jobs.expressions.query.refusals import LISTED
-from spark_jobs.expressions.query.typed import KEY, TIME, Call, Order, Window
+from spark_jobs.expressions.query.typed import KEY, TIME, Call, Window
 from spark_jobs.expressions.tree import Node, column_of, literal
 from spark_jobs.expressions.typing_rules import call as operation
 from spark_jobs.expressions.typing_rules import require
@@ -76,7 +76,9 @@ def window(scope: Scope, tree: exp.Expression, function: Function, unique: froze
     if spec and not function.is_framed:
         raise Refused(f"{function.name} with a frame", "leave it out: the function sees the whole partition")
     by_row = function.is_ordered or (spec and spec.args["kind"] == "ROWS")
-    if by_row and (unique is None or not unique <= {column_of(node) for node in (*partition, *(o.by for o in order))}):
+    if by_row and (
+        unique is None or not unique <= {column_of(node) for node in (*partition, *(by for by, _ in order))}
+    ):
         lacking = f"ORDER BY .., {', '.join(sorted(unique))}" if unique else "read {rows}, or what is grouped"
         raise Refused(f"{function.name} over rows whose order is not total", lacking)
     return Window(partition, order, _frame(spec, order) if spec else "")
@@ -89,14 +91,14 @@ def _partition(scope: Scope, tree: exp.Expression) -> Node:
     return node
 
 
-def _order(scope: Scope, tree: exp.Expression) -> Order:
+def _order(scope: Scope, tree: exp.Expression) -> tuple[Node, str]:
     """Without NULLS FIRST or LAST as in Spark: NULL is the least, and sqlglot has said so."""
     refuse_unread(tree, "this desc nulls_first")
-    by = comparable(scope.typed(tree.this), "the order")
-    return Order(by, bool(tree.args.get("desc")), bool(tree.args.get("nulls_first")))
+    nulls = "NULLS FIRST" if tree.args.get("nulls_first") else "NULLS LAST"
+    return comparable(scope.typed(tree.this), "the order"), f"{'DESC' if tree.args.get('desc') else 'ASC'} {nulls}"
 
 
-def _frame(spec: exp.Expression, order: Sequence[Order]) -> str:
+def _frame(spec: exp.Expression, order: Sequence[tuple[Node, str]]) -> str:
     refuse_unread(spec, "kind start start_side end end_side")
     kind = spec.args["kind"]
     most = {"ROWS": _MOST_ROWS, "RANGE": _LONGEST}.get(kind)
@@ -105,7 +107,7 @@ def _frame(spec: exp.Expression, order: Sequence[Order]) -> str:
     bounds = [_bound(spec.args.get(end), spec.args.get(f"{end}_side"), most) for end in ("start", "end")]
     if bounds[0][0] > bounds[1][0] or bounds[0][0] == inf or bounds[1][0] == -inf or not order:
         raise Refused("a frame that ends before it begins, or has no order", "BETWEEN .. PRECEDING AND CURRENT ROW")
-    is_by_time = [(column_of(one.by), one.descends) for one in order] == [(TIME, False)]
+    is_by_time = [(column_of(by), direction[:3]) for by, direction in order] == [(TIME, "ASC")]
     if kind == "RANGE" and any(0 < abs(place) < inf for place, _ in bounds) and not is_by_time:
         raise Refused("RANGE over another distance than time", f"ORDER BY {TIME} alone, upwards")
     return f"{kind} BETWEEN {bounds[0][1]} AND {bounds[1][1]}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from spark_jobs.expressions.dialect import Dialect
-from spark_jobs.expressions.error import Refused, told
+from spark_jobs.expressions.error import Refused, reported
 from spark_jobs.expressions.expression import empty_relation, refuse_unbound
 from spark_jobs.expressions.grammar.scope import refuse_unread
 from spark_jobs.expressions.kinds import Kind
@@ -35,7 +35,7 @@ class Query:
 
 def parse_query(text: str, rows: Relation, placeholders: Mapping[str, int], where: str) -> Query:
     """Check `text` over `rows`; ExpressionError says what is refused `where`, and what to write instead."""
-    with told(shortened(text), where):
+    with reported(shortened(text), where):
         tree = tree_of(_filled(text, placeholders), LONGEST_QUERY)
         parts, known = _parts(tree, rows)
         branches, result = _union(tree, known)

@@ -63,10 +63,7 @@ def _over(call: Call, d: Dialect) -> str:
     if call.window is None:
         return ""
     clauses = [f"PARTITION BY {', '.join(_value(node, d) for node in call.window.partition)}"]
-    order = ", ".join(
-        f"{_value(by.by, d)} {'DESC' if by.descends else 'ASC'} NULLS {'FIRST' if by.nulls_first else 'LAST'}"
-        for by in call.window.order
-    )
+    order = ", ".join(f"{_value(by, d)} {direction}" for by, direction in call.window.order)
     clauses += [f"ORDER BY {order}"] if order else []
     clauses += [call.window.frame] if call.window.frame else []
     return f" OVER ({' '.join(clauses)})"

@@ -26,18 +26,11 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Order:
-    by: Node
-    descends: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
 class Window:
-    """`frame` is the same text in both dialects, empty for the default."""
+    """`order`: by what, and in which direction. Directions and `frame` (empty: the default) are one text for both."""
 
     partition: tuple[Node, ...]
-    order: tuple[Order, ...]
+    order: tuple[tuple[Node, str], ...]
     frame: str
 
 
