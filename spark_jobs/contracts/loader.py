@@ -106,7 +106,6 @@ def _contract(file_name: str, schema: dict[str, Any]) -> Contract:
         key=str(about.get("key", "")),
         compacted=about.get("compacted") is True,
         owner=str(about.get("owner", "")),
-        description=str(schema.get("description", "")),
         fields=tuple(f for f in fields if f.name not in ENVELOPE and f.name != DELETED),
         schema=schema,
         is_outcome=about.get("noted") is True,
@@ -156,7 +155,7 @@ def _check_meaning(contract: Contract, fields: tuple[Field, ...]) -> None:
         raise ValueError("record outcomes have no topic, no key, and are not compacted")
     if not contract.is_outcome and contract.key not in {f.name for f in contract.fields if f.required}:
         raise ValueError(f"x-tidemark.key must name a required field, not {contract.key!r}")
-    if not contract.owner or not contract.description or not contract.examples:
+    if not contract.owner or not contract.schema.get("description") or not contract.examples:
         raise ValueError("needs x-tidemark.owner, a description and an example")
     if not contract.compacted and any(f.name == DELETED for f in fields):
         raise ValueError("deleted is for compacted topics")

@@ -47,7 +47,6 @@ class Contract:
     key: str
     compacted: bool
     owner: str
-    description: str
     fields: tuple[Field, ...]
     schema: dict[str, Any]
     is_outcome: bool = False  # what the platform itself says of records: it has no topic, and nobody may send it

@@ -5,7 +5,7 @@ from sqlglot import exp
 from spark_jobs.expressions.grammar import functions, values
 from spark_jobs.expressions.grammar.scope import BINARY, Rule, Scope, calls
 from spark_jobs.expressions.tree import literal
-from spark_jobs.expressions.typing_rules import cast
+from spark_jobs.expressions.typing_rules import call, cast
 
 # sqlglot's names of these are ours.
 _OF_ONE: tuple[type[exp.Expression], ...] = (
@@ -39,7 +39,7 @@ RULES: dict[type[exp.Expression], tuple[str, Rule]] = {
     exp.GT: calls("gt", BINARY),
     exp.GTE: calls("ge", BINARY),
     exp.NullSafeEQ: calls("same", BINARY),
-    exp.NullSafeNEQ: (BINARY, values.not_same),
+    exp.NullSafeNEQ: (BINARY, lambda scope, tree: call("not", calls("same", BINARY)[1](scope, tree))),
     exp.Is: (BINARY, values.is_value),
     exp.And: values.logic("and"),
     exp.Or: values.logic("or"),

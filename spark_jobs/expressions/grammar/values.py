@@ -81,10 +81,6 @@ def logic(op: Literal["and", "or"]) -> tuple[str, Rule]:
     return BINARY, build
 
 
-def not_same(scope: Scope, tree: exp.Expression) -> Node:
-    return call("not", call("same", *scope.each([tree.this, tree.expression])))
-
-
 def is_value(scope: Scope, tree: exp.Expression) -> Node:
     node, right = scope.typed(tree.this), tree.expression
     if isinstance(right, exp.Null):
