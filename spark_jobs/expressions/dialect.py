@@ -13,8 +13,8 @@ from spark_jobs.expressions.kinds import DUCKDB_TYPES, Kind
 if TYPE_CHECKING:
     from spark_jobs.expressions.expression import Expression
     from spark_jobs.expressions.operations import Operation
-    from spark_jobs.expressions.query.functions import Function
     from spark_jobs.expressions.query.parse import Query
+    from spark_jobs.expressions.query.typed import Function
 
 
 class Dialect(StrEnum):

@@ -13,9 +13,8 @@ from spark_jobs.expressions import literals
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.grammar import Scope
 from spark_jobs.expressions.grammar.scope import refuse_unread
-from spark_jobs.expressions.query.functions import FUNCTIONS, Function
 from spark_jobs.expressions.query.refusals import LISTED
-from spark_jobs.expressions.query.typed import KEY, TIME, Call, Window
+from spark_jobs.expressions.query.typed import FUNCTIONS, KEY, TIME, Call, Function, Window
 from spark_jobs.expressions.tree import Node, column_of, literal
 from spark_jobs.expressions.typing_rules import call as operation
 from spark_jobs.expressions.typing_rules import require
@@ -73,9 +72,9 @@ def window(scope: Scope, tree: exp.Expression, function: Function, unique: froze
     if KEY not in map(column_of, partition):
         raise Refused("a window over several keys", f"PARTITION BY {KEY}: a key's results follow from its rows alone")
     spec = tree.args.get("spec")
-    if spec and not function.is_framed:
+    if spec and function.sees == "partition":
         raise Refused(f"{function.name} with a frame", "leave it out: the function sees the whole partition")
-    by_row = function.is_ordered or (spec and spec.args["kind"] == "ROWS")
+    by_row = function.sees != "rows" or (spec and spec.args["kind"] == "ROWS")
     if by_row and (
         unique is None or not unique <= {column_of(node) for node in (*partition, *(by for by, _ in order))}
     ):

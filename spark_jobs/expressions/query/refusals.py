@@ -8,8 +8,7 @@ from sqlglot import exp
 
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.grammar import scope
-from spark_jobs.expressions.query.functions import FUNCTIONS
-from spark_jobs.expressions.query.typed import ROWS
+from spark_jobs.expressions.query.typed import FUNCTIONS, ROWS
 
 CLAUSES: Mapping[str, str] = {
     "joins": "rows meet by windows: see the shapes in docs/sequences.md",

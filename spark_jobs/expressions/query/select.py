@@ -14,9 +14,8 @@ from spark_jobs.expressions.grammar import RULES, Scope
 from spark_jobs.expressions.grammar.scope import Rule, refuse_unread
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.query import calls
-from spark_jobs.expressions.query.functions import AGGREGATES
 from spark_jobs.expressions.query.refusals import CLAUSES, HINTS, blamed
-from spark_jobs.expressions.query.typed import KEY, OWN, Call, Relation, Select
+from spark_jobs.expressions.query.typed import AGGREGATES, KEY, OWN, Call, Relation, Select
 from spark_jobs.expressions.source import NAME
 from spark_jobs.expressions.tree import Node, column_of
 from spark_jobs.expressions.typing_rules import require
