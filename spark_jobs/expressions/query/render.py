@@ -5,7 +5,7 @@ rows [WHERE] -> [groups with aggregates, HAVING] -> [functions over windows] -> 
 
 from collections.abc import Mapping
 
-from spark_jobs.expressions.dialect import Dialect, quote, rendered
+from spark_jobs.expressions.dialect import Dialect, listed, quote, rendered
 from spark_jobs.expressions.query.typed import ROWS, Call, Select, Union
 from spark_jobs.expressions.render import render as render_value
 from spark_jobs.expressions.tree import Node
@@ -32,7 +32,7 @@ def _union(branches: Union, d: Dialect) -> str:
 def _select(select: Select, d: Dialect) -> str:
     source = f"{RELATION if select.source == ROWS else _part(select.source, d)}{_filter(select.where, d)}"
     if select.group is not None:
-        group = ", ".join(_value(node, d) for node in select.group)
+        group = listed(select.group, d)
         made = "".join(f", {_named(name, _call(call, d), d)}" for name, call in select.aggregates.items())
         source = f"(SELECT {group}{made} FROM {source} GROUP BY {group}){_filter(select.having, d)}"
     if select.windows:

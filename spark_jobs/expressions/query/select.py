@@ -67,15 +67,15 @@ def _condition(scope: Scope, clause: exp.Expression | None) -> Node | None:
         return require(scope.typed(clause.this), "BOOLEAN", "a condition")
 
 
-def _grouped(base: Scope, tree: exp.Expression) -> tuple[tuple[Node, ...] | None, Scope, dict[str, Call]]:
+def _grouped(base: Scope, tree: exp.Expression) -> tuple[tuple[str, ...] | None, Scope, dict[str, Call]]:
     """The columns of GROUP BY, what can be said of a group, and the aggregates as they come to be said."""
     clause, aggregates = tree.args.get("group"), dict[str, Call]()
     if clause is None:
         return None, base, aggregates
     with blamed(clause):
         refuse_unread(clause, "expressions")
-        group = tuple(_group_column(base, one) for one in clause.expressions)
-        if KEY not in map(column_of, group):
+        group = tuple(_group_column(base, column) for column in clause.expressions)
+        if KEY not in group:
             raise Refused("groups of several keys", f"GROUP BY {KEY}, ..: a key's results follow from its rows alone")
 
     def column(scope: Scope, tree: exp.Expression) -> Node:
@@ -88,21 +88,22 @@ def _grouped(base: Scope, tree: exp.Expression) -> tuple[tuple[Node, ...] | None
 
     rules: dict[type[exp.Expression], tuple[str, Rule]] = dict.fromkeys(AGGREGATES, ("this", aggregate))
     rules[exp.Column] = ("this", column)
-    columns = {name: base.columns[name] for name in map(column_of, group) if name}
+    columns = {name: base.columns[name] for name in group}
     return group, replace(base, columns=columns, rules={**base.rules, **rules}), aggregates
 
 
-def _group_column(base: Scope, tree: exp.Expression) -> Node:
+def _group_column(base: Scope, tree: exp.Expression) -> str:
     node = base.typed(tree)
-    if column_of(node) is None or node.kind in ("DOUBLE", "ARRAY<STRING>"):
+    name = column_of(node)
+    if name is None or node.kind in ("DOUBLE", "ARRAY<STRING>"):
         raise Refused(f"GROUP BY `{tree.sql('spark')}`", "columns that are no DOUBLE; compute others in a part of WITH")
-    return node
+    return name
 
 
 def _windowed(scope: Scope, tree: exp.Expression, unique: frozenset[str] | None) -> tuple[Scope, dict[str, Call]]:
     """What columns may say, and the functions over windows as they come to be said."""
     windows: dict[str, Call] = {}
-    named = {one.name: one for one in tree.args.get("windows") or []}
+    named = {definition.name: definition for definition in tree.args.get("windows") or []}
 
     def window(_: Scope, tree: exp.Expression) -> Node:
         call = calls.call(scope, tree.this)

@@ -104,7 +104,7 @@ class Select:
 
     source: str
     where: Node | None
-    group: tuple[Node, ...] | None
+    group: tuple[str, ...] | None
     aggregates: Mapping[str, Call]
     having: Node | None
     windows: Mapping[str, Call]
