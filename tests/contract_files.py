@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_jobs.contracts import row_types
-from spark_jobs.contracts.model import INSTANT_PATTERN
+from spark_jobs.contracts.model import INSTANT_PATTERN, Contract
 
 RECORDED_AT = datetime(2025, 3, 1, tzinfo=UTC)
 SCHEMA: dict[str, Any] = {
@@ -51,3 +51,15 @@ def records(topic: str, events: list[Any], version: int | None = None) -> pa.Tab
         for n, event in enumerate(events)
     ]
     return pa.Table.from_pylist(rows, schema=row_types.RECORD)
+
+
+def broken_examples(contract: Contract) -> list[tuple[dict[str, Any], str, str]]:
+    """(value, reason, field): the first good example of the contract, changed so that it breaks one rule."""
+    return [
+        (
+            {k: v for k, v in {**contract.examples[0], **bad.get("change", {})}.items() if k != bad.get("without")},
+            bad["reason"],
+            bad["field"],
+        )
+        for bad in contract.examples_bad
+    ]

@@ -70,9 +70,9 @@ class Contract:
         return tuple(self.schema.get("examples", ()))
 
     @property
-    def examples_bad(self) -> tuple[tuple[dict[str, Any], str, str], ...]:
-        """(value, reason, field): the first good example, changed so that it breaks one rule."""
-        return tuple(_spoil(self.examples[0], bad) for bad in self.schema["x-tidemark"].get("examples_bad", ()))
+    def examples_bad(self) -> tuple[dict[str, Any], ...]:
+        """What makes the first good example break one rule: `change` or `without`, with its `reason` and `field`."""
+        return tuple(self.schema["x-tidemark"].get("examples_bad", ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,3 @@ class Contracts:
 
     def __contains__(self, event_type: object) -> bool:
         return event_type in self.versions
-
-
-def _spoil(good: dict[str, Any], bad: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
-    value = {k: v for k, v in {**good, **bad.get("change", {})}.items() if k != bad.get("without")}
-    return value, bad["reason"], bad["field"]

@@ -113,7 +113,7 @@ def _event(
 def _arrival(draw: st.DrawFn, contract: Contract, at: datetime) -> Mapping[str, str]:
     """When Kafka took the record, at the edges of being late; and now and then why it is no fact."""
     arrival = {"timestamp": _instant(at + timedelta(milliseconds=draw(st.sampled_from(DELAYS))))}
-    reasons = ["not_json", *(reason for _, reason, _ in contract.examples_bad)]
+    reasons = ["not_json", *(bad["reason"] for bad in contract.examples_bad)]
     return arrival | ({"rejected": draw(st.sampled_from(reasons))} if draw(st.integers(0, 3)) == 3 else {})
 
 

@@ -25,6 +25,7 @@ from spark_jobs.registry.views import event_types_of, project_views
 from spark_jobs.sample.oracle.answers import Oracle
 from spark_jobs.testing import cases, laws
 from spark_jobs.testing.strategies import START, STEPS
+from tests.contract_files import broken_examples
 from tests.laws.sequence_views import with_reach, with_resolve
 
 OF_THE_RECORD = ("timestamp", "rejected")
@@ -78,7 +79,7 @@ def nested(contract: Contract, flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def _broken(contract: Contract, reason: str | None) -> bytes | None:
     """Bytes that are rejected for this reason."""
-    ways = {why: json.dumps(bad).encode() for bad, why, _ in contract.examples_bad} | {"not_json": b"{"}
+    ways = {why: json.dumps(bad).encode() for bad, why, _ in broken_examples(contract)} | {"not_json": b"{"}
     return ways[reason] if reason else None
 
 

@@ -57,7 +57,7 @@ def ways(contract: Contract) -> list[Way]:
     """Every way to break an event of this type."""
     damage = [way for way in DAMAGE if way.reason != "null_value" or not contract.compacted]
     flat = () if contract.nested else FLAT
-    return [*damage, *flat, *(_as_example(bad) for bad in contract.schema["x-tidemark"].get("examples_bad", ()))]
+    return [*damage, *flat, *(_as_example(bad) for bad in contract.examples_bad)]
 
 
 def _as_example(bad: Mapping[str, Any]) -> Way:

@@ -12,7 +12,7 @@ from spark_jobs.contracts.model import ENVELOPE, ContractError
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.decode.reasons import Reason
 from spark_jobs.settings import ROOT
-from tests.contract_files import SCHEMA, records, write
+from tests.contract_files import SCHEMA, broken_examples, records, write
 
 
 def test_every_schema_file_of_the_project_is_a_contract():
@@ -36,7 +36,7 @@ def test_a_contract_says_its_fields_and_the_schema_of_its_facts():
     "contract", [one for one in project_contracts() if not one.is_outcome], ids=lambda c: c.event_type
 )
 def test_its_good_examples_are_facts_and_each_bad_one_breaks_its_rule(contract):
-    good, bad = contract.examples, contract.examples_bad
+    good, bad = contract.examples, broken_examples(contract)
     decoded = decode(records(contract.topic, [*good, *(value for value, _, _ in bad)]), project_contracts())
     assert decoded.facts[contract.event_type].num_rows == len(good)
     verdicts = zip(decoded.rejects["reason"].to_pylist(), decoded.rejects["field"].to_pylist(), strict=True)

@@ -15,6 +15,7 @@ from spark_jobs.sample.block import facts
 from spark_jobs.sample.reference_decoder import verdict
 from spark_jobs.sample.reference_decoder.json_text import NoEvent
 from spark_jobs.sample.reference_decoder.schema_times import Times
+from tests.contract_files import broken_examples
 from tests.landed import landed, unlisted
 from tests.laws.spoilt_records import batches, table
 
@@ -22,7 +23,7 @@ EXAMPLES = [(c.topic, json.dumps(e).encode()) for c in project_contracts() if no
 BROKEN = [
     (c.topic, json.dumps(bad).encode(), (why, c.event_type))
     for c in project_contracts()
-    for bad, why, _ in c.examples_bad
+    for bad, why, _ in broken_examples(c)
 ]
 START = 1_740_830_400_000
 
