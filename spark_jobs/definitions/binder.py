@@ -11,11 +11,11 @@ from dataclasses import replace
 from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import FOREVER, RANK, AggregateView, BoundRow, SequenceView
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
-from spark_jobs.definitions.measures.base import Measure, MeasureError
-from spark_jobs.definitions.measures.ordered import Last
+from spark_jobs.definitions.measures.base import Measure
+from spark_jobs.definitions.measures.exact import Last
 from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
-from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.query.parse import Query, parse_query
@@ -107,7 +107,7 @@ def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str)
     bound = BoundMeasure(name, measure, value, _condition(measure.where, fields, where))
     try:
         _ = bound.state
-    except MeasureError as error:
+    except Refused as error:
         raise ViewError(f"measure {name}: {error.reason}", error.hint) from None
     return bound
 

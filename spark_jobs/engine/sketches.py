@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 from datasketches import HLL_8, hll_sketch, hll_union
 
-from spark_jobs.definitions.measures.distinct import LG_K
+from spark_jobs.definitions.measures.approximate import LG_K
 
 
 def finished(table: pa.Table, sketches: Iterable[str], schema: pa.Schema) -> pa.Table:

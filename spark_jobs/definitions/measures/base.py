@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from spark_jobs.expressions.dialect import Dialect, Sql
+from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.kinds import Kind
 
 StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH"]
@@ -16,14 +17,6 @@ StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH"]
 
 WIDE: Literal["DECIMAL(38,0)"] = "DECIMAL(38,0)"
 """Exact sums are this wide, so that no fact can overflow one; they are narrowed when served."""
-
-
-class MeasureError(ValueError):
-    """A measure that cannot be taken of this kind of value: `reason`, and `hint`, what to do."""
-
-    def __init__(self, reason: str, hint: str):
-        super().__init__(reason)
-        self.reason, self.hint = reason, hint
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Measure:
     answers: ClassVar[Kind | None] = "BIGINT"  # the kind that is served; None: that of the value
 
     def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
-        """The stored columns of a measure called `name` of values of this kind. Raises MeasureError."""
+        """The stored columns of a measure called `name` of values of this kind. Raises Refused."""
         raise NotImplementedError
 
     def final(self, name: str, kind: Kind | None) -> Sql:
@@ -72,19 +65,19 @@ class Measure:
 
 
 def value_kind(kind: Kind | None, measure: Measure) -> Kind:
-    """The kind of the measured value. Raises MeasureError where nothing is measured."""
+    """The kind of the measured value. Raises Refused where nothing is measured."""
     if kind is None:
-        raise MeasureError(f"{type(measure).__name__} measures nothing", 'say of what: Sum("quantity")')
+        raise Refused(f"{type(measure).__name__} measures nothing", 'say of what: Sum("quantity")')
     return kind
 
 
 def number_kind(kind: Kind | None, measure: Measure) -> Kind:
-    """BIGINT or DOUBLE. Raises MeasureError for anything else, and for a DOUBLE without a stated tolerance."""
+    """BIGINT or DOUBLE. Raises Refused for anything else, and for a DOUBLE without a stated tolerance."""
     kind = value_kind(kind, measure)
     if kind not in ("BIGINT", "DOUBLE"):
-        raise MeasureError(f"{type(measure).__name__} of a {kind}", "measure a number, or CAST it to BIGINT")
+        raise Refused(f"{type(measure).__name__} of a {kind}", "measure a number, or CAST it to BIGINT")
     if kind == "DOUBLE" and measure.tolerance is None:
-        raise MeasureError(
+        raise Refused(
             f"{type(measure).__name__} of a DOUBLE without tolerance",
             "sums of floats depend on their order: measure integers (cents, metres), or state tolerance=1e-9",
         )

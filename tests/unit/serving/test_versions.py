@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from spark_jobs.cli import main
 from spark_jobs.definitions.binder import ViewError
 from spark_jobs.definitions.bound_view import AggregateView
-from spark_jobs.definitions.measures.sums import Sum
+from spark_jobs.definitions.measures.exact import Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine import chained_view
 from spark_jobs.ledger import store as ledger
