@@ -16,8 +16,7 @@ from spark_jobs.definitions.measures.exact import (
     Sum,
     Variance,
 )
-from spark_jobs.definitions.model_spec import LinearModel
-from spark_jobs.definitions.spec import Aggregate, Alert, Hopping, Lookup, Row, Sequence, Top, Trailing
+from spark_jobs.definitions.spec import Aggregate, Alert, Hopping, LinearModel, Lookup, Row, Sequence, Top, Trailing
 
 __all__ = [
     "Aggregate",

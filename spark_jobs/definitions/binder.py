@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import FOREVER, RANK, AggregateView, BoundRow, SequenceView
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
-from spark_jobs.definitions.measures.base import Measure
+from spark_jobs.definitions.measures.base import BoundMeasure, Measure
 from spark_jobs.definitions.measures.exact import Last
 from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow

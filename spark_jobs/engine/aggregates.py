@@ -8,9 +8,9 @@ Facts that fail an expression are left out of the partials and listed by `reject
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import RANK, AggregateView
 from spark_jobs.definitions.event_columns import ENVELOPE
+from spark_jobs.definitions.measures.base import BoundMeasure
 from spark_jobs.definitions.spec import Top
 from spark_jobs.expressions.dialect import (
     Dialect,
@@ -42,7 +42,7 @@ def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -
 def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) -> str:
     """The columns in use; a field that this event type lacks is NULL."""
     there = {*ENVELOPE, *view.event_columns[event_type].fields}
-    kinds = view.field_kinds
+    kinds = {name: kind for columns in view.event_columns.values() for name, kind in columns.fields.items()}
     return ", ".join(
         quote(name, d) if name in there else f"CAST(NULL AS {type_of(kinds[name], d)}) AS {quote(name, d)}"
         for name in used

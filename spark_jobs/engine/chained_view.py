@@ -10,8 +10,8 @@ from datetime import datetime
 from spark_jobs.definitions.binder import ViewError, bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.definitions.event_columns import EventColumns
-from spark_jobs.definitions.spec import Aggregate, Lookup
-from spark_jobs.definitions.stored_view import Identity
+from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.definitions.stored_view import AnyView
 from spark_jobs.definitions.windows import moment
 from spark_jobs.engine import aggregates
 from spark_jobs.expressions.dialect import Dialect, failing, listed, quote, rendered
@@ -21,23 +21,12 @@ ASKED_AT = "asked_at"
 
 
 @dataclass(frozen=True, eq=False)
-class ChainedView(Identity):
+class ChainedView(AnyView):
     """aggregate: the view, with the answer of `base` in the place of an event type."""
 
+    declaration: Aggregate
     base: "Served"
     aggregate: AggregateView
-
-    @property
-    def declaration(self) -> Aggregate:
-        return self.aggregate.declaration
-
-    @property
-    def owner(self) -> str:
-        return self.aggregate.owner
-
-    @property
-    def description(self) -> str:
-        return self.aggregate.description
 
     @property
     def event_types(self) -> tuple[str, ...]:
@@ -50,10 +39,6 @@ class ChainedView(Identity):
     @property
     def answer_kinds(self) -> Mapping[str, Kind]:
         return self.aggregate.answer_kinds
-
-    @property
-    def lookups(self) -> Mapping[str, Lookup]:
-        return {}
 
 
 Served = View | ChainedView
@@ -83,9 +68,7 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
         raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
     shape = EventColumns({**columns, ASKED_AT: "TIMESTAMP"}, has_envelope=False)
     aggregate = bind_aggregate(name, file, replace(declared, of=base.name, of_view=None), {base.name: shape})
-    view = ChainedView(
-        name=name, version=declared.version, base=base, aggregate=replace(aggregate, declaration=declared)
-    )
+    view = ChainedView(name, declared.version, declared, base, replace(aggregate, declaration=declared))
     _check_measures(view)
     return view
 

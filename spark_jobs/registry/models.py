@@ -13,7 +13,7 @@ from pathlib import Path
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract, Contracts
 from spark_jobs.definitions.bound_view import SequenceView
-from spark_jobs.definitions.model_spec import LinearModel
+from spark_jobs.definitions.spec import LinearModel
 from spark_jobs.expressions.arrow_types import kind_of
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.literals import duration

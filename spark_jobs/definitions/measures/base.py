@@ -5,12 +5,16 @@ facts --make--> state columns --merge--> fewer rows of the same columns --final-
 Templates: `[name]` is a quoted column, `{x}` the measured value, `{f}` its FILTER clause or nothing, `{by}` the keys.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from spark_jobs.expressions.dialect import Dialect, Sql
+from spark_jobs.expressions.dialect import Dialect, Sql, placed
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.kinds import Kind
+
+if TYPE_CHECKING:
+    from spark_jobs.expressions.expression import Expression
 
 StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH"]
 """The type of a stored column. POSITION: where a fact stands among all facts; SKETCH: bytes of a HyperLogLog sketch."""
@@ -62,6 +66,42 @@ class Measure:
     def order_column(self, name: str) -> str:
         """Measures without a filter share one stored order per view."""
         return f"{name}__{self.order}" if self.where else f"event__{self.order}"
+
+
+@dataclass(frozen=True)
+class BoundMeasure:
+    """A measure in its view: its templates are placed over the projected facts; `value` is null for a plain count."""
+
+    name: str
+    measure: Measure
+    value: "Expression | None"
+    condition: "Expression | None"
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.value.kind if self.value else None
+
+    @property
+    def answer_kind(self) -> Kind:
+        """The kind of the served value."""
+        kind = self.measure.answers or self.kind
+        assert kind is not None  # measures that answer with their value have one
+        return kind
+
+    @property
+    def input(self) -> str:
+        """Column of the projected facts that holds the measured value."""
+        return f"i__{self.name}"
+
+    @property
+    def filter(self) -> str:
+        return f"w__{self.name}"
+
+    @cached_property
+    def state(self) -> list[StateColumn]:
+        clause = f" FILTER (WHERE {self.filter})" if self.condition else ""
+        columns = self.measure.state(self.name, self.kind)
+        return [replace(part, make=placed(part.make, x=self.input, f=clause)) for part in columns]
 
 
 def value_kind(kind: Kind | None, measure: Measure) -> Kind:
