@@ -36,7 +36,7 @@ class ViewError(ValueError):
         self.reason, self.hint = reason, hint
 
 
-def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes) -> AggregateView:
+def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> AggregateView:
     """Parse every expression of an Aggregate against its event types.
 
     Raises: ViewError, ExpressionError.
@@ -50,15 +50,15 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes
             "an Aggregate needs keys and measures", "fill `by` and `measures`; one row in all: by a constant"
         )
     _refuse_clashes(declared)
-    each = {column: _element(text, fields, f"{file}, each {column}") for column, text in declared.each.items()}
+    each = {column: _element(text, fields, f"each {column}") for column, text in declared.each.items()}
     fields = {**fields, **dict.fromkeys(each, "STRING")}
-    measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
+    measures = tuple(_measure(one, measure, fields) for one, measure in declared.measures.items())
     is_changelog = all(shapes[one].compacted for one in types)
     window = _window(declared.window, is_changelog) if declared.window else None
     pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
-    keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in {**declared.by, **pane}.items()}
+    keys = {key: _key(text, fields, f"key {key}") for key, text in {**declared.by, **pane}.items()}
     answer = _answer(keys, window, measures)
-    derived = {name: parse(text, answer, f"{file}, derived {name}") for name, text in declared.derived.items()}
+    derived = {name: parse(text, answer, f"derived {name}") for name, text in declared.derived.items()}
     answer |= {name: one.kind for name, one in derived.items()}
     view = AggregateView(
         name=name,
@@ -67,12 +67,12 @@ def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes
         event_columns={one: shapes[one] for one in types},
         keys=keys,
         window=window,
-        where=_condition(declared.where, fields, f"{file}, where"),
+        where=_condition(declared.where, fields, "where"),
         each=each,
         measures=measures,
         derived=derived,
-        having=_condition(declared.having, answer, f"{file}, having"),
-        tombstone=_tombstone(measures, fields, file) if is_changelog else None,
+        having=_condition(declared.having, answer, "having"),
+        tombstone=_tombstone(measures, fields) if is_changelog else None,
     )
     _check_top(view)
     return view
@@ -94,14 +94,14 @@ def _answer(
     return kinds | {measure.name: measure.answer_kind for measure in measures}
 
 
-def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind], file: str) -> BoundMeasure | None:
+def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind]) -> BoundMeasure | None:
     """An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row."""
     is_upsert = any(m.measure.order == "last" and not m.measure.where for m in measures)
-    return _measure("event__deleted", Last("deleted"), fields, file) if is_upsert else None
+    return _measure("event__deleted", Last("deleted"), fields) if is_upsert else None
 
 
-def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str) -> BoundMeasure:
-    where = f"{file}, measure {name}"
+def _measure(name: str, measure: Measure, fields: Mapping[str, Kind]) -> BoundMeasure:
+    where = f"measure {name}"
     value = parse(measure.of, fields, where) if measure.of is not None else None
     bound = BoundMeasure(name, measure, value, _condition(measure.where, fields, where))
     try:
@@ -111,7 +111,7 @@ def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str)
     return bound
 
 
-def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
+def bind_sequence(name: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
     """Parse every expression of a Sequence, and its query.
 
     Raises: ViewError, ExpressionError.
@@ -121,7 +121,7 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) 
     for column in (declared.key, *declared.rows):
         _check_name(column)
     _check_columns("the result", declared.results)
-    rows = tuple(_row(kind, row, shapes, file, declared) for kind, row in declared.rows.items())
+    rows = tuple(_row(kind, row, shapes, declared) for kind, row in declared.rows.items())
     if len({row.key.kind for row in rows}) > 1:
         raise ViewError("rows have keys of different kinds", "CAST the keys to one kind, BIGINT or STRING")
     columns: dict[str, Kind] = {}
@@ -131,13 +131,13 @@ def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) 
     served = declared.results if declared.resolve else columns
     if declared.key in served:
         raise ViewError(f"two columns are named {declared.key}", "rename one of them")
-    hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
+    hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, "hide")
     types = [one for row in rows for one in (row.declaration.of, row.declaration.side_input) if one]
     known = {one: shapes[one] for one in types}
     row = {**columns, declared.key: rows[0].key.kind}
-    alert = _condition(declared.alert.where, row, f"{file}, alert") if declared.alert else None
+    alert = _condition(declared.alert.where, row, "alert") if declared.alert else None
     view = SequenceView(name, declared.version, declared, known, rows, None, hide, alert)
-    return replace(view, resolve=_query(view, declared.resolve, f"{file}, resolve")) if declared.resolve else view
+    return replace(view, resolve=_query(view, declared.resolve, "resolve")) if declared.resolve else view
 
 
 def _query(view: SequenceView, text: str, where: str) -> Query:
@@ -158,8 +158,8 @@ def _query(view: SequenceView, text: str, where: str) -> Query:
     return query
 
 
-def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence) -> BoundRow:
-    fields, where = _fields((row.of,), shapes), f"{file}, row {kind}"
+def _row(kind: str, row: Row, shapes: EventTypes, declared: Sequence) -> BoundRow:
+    fields, where = _fields((row.of,), shapes), f"row {kind}"
     known = _fields((row.side_input,), shapes) if row.side_input else {}
     side_columns = {name: one for name, one in known.items() if name not in ENVELOPE}
     if clash := sorted(fields.keys() & side_columns.keys()):

@@ -56,7 +56,7 @@ def stored_of(view: Served) -> View:
     return stored_of(view.base) if isinstance(view, ChainedView) else view
 
 
-def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> ChainedView:
+def bind_chained(name: str, declared: Aggregate, base: Served) -> ChainedView:
     """Parse the expressions against the columns that `base` serves. Raises: ViewError, ExpressionError."""
     for what in ("of", "each", "lookups", "window"):
         if getattr(declared, what):
@@ -67,7 +67,7 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
     if ASKED_AT in columns:
         raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
     shape = EventColumns({**columns, ASKED_AT: "TIMESTAMP"}, has_envelope=False)
-    aggregate = bind_aggregate(name, file, replace(declared, of=base.name, of_view=None), {base.name: shape})
+    aggregate = bind_aggregate(name, replace(declared, of=base.name, of_view=None), {base.name: shape})
     view = ChainedView(name, declared.version, declared, base, replace(aggregate, declaration=declared))
     _check_measures(view)
     return view

@@ -16,6 +16,7 @@ from spark_jobs.engine import chained_view, partials, sequences
 from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, type_of
+from spark_jobs.expressions.expression import empty_relation
 from spark_jobs.expressions.kinds import Kind
 
 D = Dialect.DUCKDB
@@ -76,11 +77,9 @@ def _fact_columns(view: View, event_type: str) -> str:
 
 def check_chained(view: ChainedView) -> None:
     """Bind the query of a chained view in DuckDB. Raises ViewError."""
-    columns = ", ".join(
-        f'CAST(NULL AS {type_of(kind, D)}) AS "{name}"' for name, kind in view.base.answer_kinds.items()
-    )
+    base = f"FROM {empty_relation(view.base.answer_kinds)}"
     try:
-        _connection().sql(chained_view.answered(view, D, f"SELECT {columns}")).fetchall()
+        _connection().sql(chained_view.answered(view, D, base)).fetchall()
     except duckdb.Error as error:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 

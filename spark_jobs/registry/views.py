@@ -1,7 +1,7 @@
 """All views, found in `settings().views_folder`, joined to the event types and checked.
 
-view files + event types -> load() -> Views. A wrong view is refused here, with the file,
-the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
+view files + event types -> load_views() -> Views. A wrong view is refused here, with the file, the reason and a hint; a
+view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
 """
 
 import ast
@@ -92,7 +92,7 @@ def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> 
     folder = folder or settings().views_folder
     shapes = event_types_of(project_contracts()) if shapes is None else shapes
     declared = {}
-    for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
+    for file in files_of(folder):
         with _blamed(file):
             declared[file] = _declared(file)
     stored = {file: view for file, view in declared.items() if isinstance(view, Sequence) or view.of_view is None}
@@ -116,7 +116,7 @@ def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate
             base = loaded.served.get(str(declaration.of_view))
             if base is None:
                 raise ViewError(f"there is no view {declaration.of_view}", f"known are {', '.join(loaded.served)}")
-            view = chained_view.bind_chained(name, _where(file), declaration, base)
+            view = chained_view.bind_chained(name, declaration, base)
             _check_file(file, view)
             check_chained(view)
             for version in loaded:
@@ -128,20 +128,15 @@ def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate
 
 def _load(file: Path, declared: Declaration, shapes: EventTypes) -> View:
     with _blamed(file):
-        name, where = _name(file, declared), _where(file)
         view: View
         if isinstance(declared, Aggregate):
-            view = bind_aggregate(name, where, declared, shapes)
+            view = bind_aggregate(_name(file, declared), declared, shapes)
         else:
-            view = bind_sequence(name, where, declared, shapes)
+            view = bind_sequence(_name(file, declared), declared, shapes)
             check_alert(view, shapes)
         _check_file(file, view)
         check_bound(view)
         return view
-
-
-def _where(file: Path) -> str:
-    return file.name
 
 
 def _name(file: Path, declared: Declaration) -> str:
@@ -154,16 +149,25 @@ def _check_file(file: Path, view: Served) -> None:
         raise ViewError(f"the file of version {view.version} is named {file.name}", hint)
 
 
-def _declared(file: Path) -> Declaration:
-    spec = importlib.util.spec_from_file_location(f"spark_jobs.views.{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise ViewError("it is not a Python file", "docs/views.md has examples")
+def files_of(folder: Path) -> list[Path]:
+    """The files of definitions, in order."""
+    return sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+
+
+def declared_in(file: Path, what: str) -> object:
+    """The file's `view` or `model`, None where it has none. Raises whatever its text raises."""
+    spec = importlib.util.spec_from_file_location(f"spark_jobs.{what}s.{file.stem}", file)
+    assert spec is not None and spec.loader is not None  # the file is a *.py
     module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, what, None)
+
+
+def _declared(file: Path) -> Declaration:
     try:
-        spec.loader.exec_module(module)
+        declared = declared_in(file, "view")
     except Exception as error:
         raise ViewError(f"it does not import: {type(error).__name__}: {error}", "docs/views.md has examples") from error
-    declared = getattr(module, "view", None)
     if not isinstance(declared, Aggregate | Sequence):
         raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")
     return declared
@@ -188,7 +192,7 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    argument = error.where.partition(", ")[2] if isinstance(error, ExpressionError) else None
+    argument = error.where if isinstance(error, ExpressionError) else None
     if said_in := [n.value.lineno for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == argument]:
         return min(said_in)
     said = error.text if isinstance(error, ExpressionError) else error.reason
@@ -198,6 +202,4 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
 
 
 def _reason(error: ViewError | ExpressionError) -> str:
-    if isinstance(error, ViewError):
-        return error.reason
-    return f"{error.where.partition(', ')[2]}: `{error.text}`: {error.reason}"
+    return error.reason if isinstance(error, ViewError) else f"{error.where}: `{error.text}`: {error.reason}"

@@ -66,7 +66,7 @@ FILTERED = {f"{name}_if": type(m)(m.of, where="flag", tolerance=m.tolerance) for
 
 def view_of(measures: dict[str, Measure]) -> AggregateView:
     declared = Aggregate(of="thing", by={"case_id": "case_id"}, measures=measures, owner="tests", description="")
-    return bind_aggregate("measured", "tests", declared, {"thing": SHAPE})
+    return bind_aggregate("measured", declared, {"thing": SHAPE})
 
 
 ALL = view_of(MEASURES | FILTERED)

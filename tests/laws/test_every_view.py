@@ -102,7 +102,7 @@ class CountsTheMost(Count):
 def by_store(measure: Measure, **more: Any) -> Served:
     declared = Aggregate(of="order_placed", by={"store_id": "store_id"}, measures={"orders": measure}, owner="tests",
                          description="a law", **more)  # fmt: skip
-    return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
+    return bind_aggregate("law", declared, event_types_of(project_contracts()))
 
 
 def sequence(name: str) -> SequenceView:

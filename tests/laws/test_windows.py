@@ -47,7 +47,7 @@ def view_of(window: Window | None, top: Top | None = None, **measures: Any) -> A
         owner="tests",
         description="a law",
     )
-    return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
+    return bind_aggregate("law", declared, event_types_of(project_contracts()))
 
 
 def facts_of(orders: list[list[tuple[int, int, int, int]]]) -> cases.Facts:

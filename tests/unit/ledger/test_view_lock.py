@@ -27,7 +27,7 @@ DECLARED = Aggregate(
 def views(**changed: Any) -> Views:
     declared = replace(DECLARED, **changed)
     name = "orders"
-    return Views((bind_aggregate(name, "orders.py", declared, event_types_of(project_contracts())),))
+    return Views((bind_aggregate(name, declared, event_types_of(project_contracts())),))
 
 
 @pytest.mark.parametrize(
