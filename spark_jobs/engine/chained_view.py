@@ -92,32 +92,29 @@ def _check_measures(view: ChainedView) -> None:
                 f"measure {measure.name}: {kind} in a chained view", "rows of an answer have no order: use others"
             )
     for expression in view.aggregate.expressions:
-        if any(failing(expression, dialect) for dialect in Dialect):
+        if any(failing(expression, d) for d in Dialect):
             raise ViewError(
                 f"`{expression.text}` can fail, and a row of an answer has no place where it could be rejected",
                 "use try_add, try_multiply, try_divide or try_cast, which give NULL",
             )
 
 
-def answered(view: ChainedView, dialect: Dialect, answer: str, now: datetime | None = None) -> str:
+def answered(view: ChainedView, d: Dialect, answer: str, now: datetime | None = None) -> str:
     """The answer over `answer`, a SELECT of the base's. `now`: the moment of the question; None: the engine's clock."""
-    made = aggregates.partials(view.aggregate, dialect, _asked(dialect, answer, now))
-    return aggregates.final(view.aggregate, dialect, f"({made})")
+    made = aggregates.partials(view.aggregate, d, _asked(d, answer, now))
+    return aggregates.final(view.aggregate, d, f"({made})")
 
 
-def contributing_rows(
-    view: ChainedView, base: Served, dialect: Dialect, answer: str, now: datetime | None = None
-) -> str:
+def contributing_rows(view: ChainedView, base: Served, d: Dialect, answer: str, now: datetime | None = None) -> str:
     """The rows of the answer `base` that count, each with the keys that it counts for (named k__<key>)."""
-    d = dialect
     keys = [f"{rendered(key, d)} AS {quote(f'k__{name}', d)}" for name, key in view.aggregate.keys.items()]
     columns = listed(base.answer_kinds, d)
     where = f" WHERE {rendered(view.aggregate.where, d)}" if view.aggregate.where else ""
     return f"SELECT {columns}, {', '.join(keys)} FROM ({_asked(d, answer, now)}){where}"
 
 
-def _asked(dialect: Dialect, answer: str, now: datetime | None) -> str:
-    return f"SELECT *, {moment(dialect, now)} AS {ASKED_AT} FROM ({answer})"
+def _asked(d: Dialect, answer: str, now: datetime | None) -> str:
+    return f"SELECT *, {moment(d, now)} AS {ASKED_AT} FROM ({answer})"
 
 
 def ordered(declared: Mapping[str, Aggregate]) -> list[str]:

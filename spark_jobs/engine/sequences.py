@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_jobs.definitions.bound_view import FOREVER, BoundRow, SequenceView
+from spark_jobs.engine.aggregates import COORDINATES, Fault
 from spark_jobs.expressions.dialect import (
     Dialect,
     failing,
@@ -22,14 +23,12 @@ from spark_jobs.expressions.dialect import (
 from spark_jobs.expressions.query.render import RELATION
 
 
-def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
+def rows(view: SequenceView, d: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
     """The stored row of every fact in `facts_of` (event type -> relation; at least one of the view's), after its
     `positions` (columns of the fact)."""
-    before = listed(positions, dialect)
+    before = listed(positions, d)
     selects = [
-        _row(view, row, dialect, before, _facts(row, dialect, facts_of))
-        for row in view.rows
-        if row.declaration.of in facts_of
+        _row(view, row, d, before, _facts(row, d, facts_of)) for row in view.rows if row.declaration.of in facts_of
     ]
     return " UNION ALL ".join(selects)
 
@@ -65,9 +64,7 @@ def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
             f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.side_columns.items()
         )
         return f"(SELECT *, {nothing} FROM {facts})"
-    after = (
-        f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(('lsn', 'topic', 'partition', 'offset'), d)})"
-    )
+    after = f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(COORDINATES, d)})"
     spans = f"SELECT lsn AS since_lsn, {after} AS until_lsn, {listed(row.side_columns, d)} FROM {known}"
     columns = ", ".join(f"g.{quote(name, d)}" for name in row.side_columns)
     return (
@@ -75,59 +72,38 @@ def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
     )
 
 
-def failed_at(row: BoundRow, dialect: Dialect) -> str | None:
+def failed_at(row: BoundRow, d: Dialect) -> str | None:
     """SQL: the part of the row at which a fact's evaluation fails, or NULL; None where nothing can fail.
 
     A row needs a key and a time.
     """
-    d = dialect
-    found = [("key", failing(row.key, d)), ("ts", failing(row.ts, d))]
-    found += [(f"column {name}", failing(column, d)) for name, column in row.columns.items()]
-    needed = [("key", row.key), ("ts", row.ts)]
-    found += [(name, f"{rendered(e, d)} IS NULL") for name, e in needed if not row.event.never_null(e)]
-    cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in found if test]
+    needed = {"key": row.key, "ts": row.ts}
+    parts = needed | {f"column {name}": column for name, column in row.columns.items()}
+    tests = [(name, failing(part, d)) for name, part in parts.items()]
+    tests += [(name, f"{rendered(part, d)} IS NULL") for name, part in needed.items() if not row.event.never_null(part)]
+    cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in tests if test]
     return f"CASE {' '.join(cases)} END" if cases else None
 
 
-def rejects(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -> str | None:
-    """Coordinates, event_type and `field` of the facts that fail; None where none can."""
-    coordinates = listed(("lsn", "topic", "partition", "offset", "event_type"), dialect)
-    selects = []
-    for row in view.rows:
-        found = _found(row, dialect)
-        if found and row.declaration.of in facts_of:
-            selects.append(f"SELECT {coordinates}, {found} AS field FROM {_facts(row, dialect, facts_of)}")
-    if not selects:
-        return None
-    return (
-        f"SELECT {coordinates}, min(field) AS field FROM ({' UNION ALL '.join(selects)}) "
-        f"WHERE field IS NOT NULL GROUP BY {coordinates}"
-    )
+def faults(view: SequenceView, d: Dialect, facts_of: Mapping[str, str]) -> list[Fault]:
+    """Where the conditions and the parts of the rows may fail, each over the relation of its facts."""
+    rows = [row for row in view.rows if row.declaration.of in facts_of]
+    return [(f"{row.kind} where", row.where, failed_at(row, d), _facts(row, d, facts_of)) for row in rows]
 
 
-def _found(row: BoundRow, d: Dialect) -> str | None:
-    failed, where_fails = failed_at(row, d), failing(row.where, d) if row.where else None
-    if not failed and not where_fails:
-        return None
-    only = f"({rendered(row.where, d)})" if row.where else "TRUE"
-    return f"CASE WHEN {where_fails or 'FALSE'} THEN '{row.kind} where' WHEN {only} THEN {failed or 'NULL'} END"
-
-
-def resolve(view: SequenceView, dialect: Dialect, relation: str) -> str:
+def resolve(view: SequenceView, d: Dialect, relation: str) -> str:
     """The results of the rows in `relation`: key, opened_at, closes_at and the view's columns."""
     if view.resolve is not None:
-        query = rendered(view.resolve, dialect).replace(RELATION, relation)
-        return f"SELECT {listed(view.result_kinds, dialect)} FROM ({query})"
+        query = rendered(view.resolve, d).replace(RELATION, relation)
+        return f"SELECT {listed(view.result_kinds, d)} FROM ({query})"
     columns = [
-        f"{micros(quote(name, dialect), dialect)} AS {quote(name, dialect)}"
-        if kind == "TIMESTAMP"
-        else quote(name, dialect)
+        f"{micros(quote(name, d), d)} AS {quote(name, d)}" if kind == "TIMESTAMP" else quote(name, d)
         for name, kind in view.columns.items()
     ]
     return f"SELECT {', '.join(['key', 'ts AS opened_at', 'ts AS closes_at', *columns])} FROM {relation}"
 
 
-def stretches(view: SequenceView, dialect: Dialect, rows: str, results: str) -> tuple[str, str]:
+def stretches(view: SequenceView, d: Dialect, rows: str, results: str) -> tuple[str, str]:
     """Two queries: the relation `rows` and the relation `results`, each row with its `stretch_end`.
 
     A stretch is a run of overlapping intervals of one key; a carried row does not make one, and is in force until the
@@ -136,12 +112,12 @@ def stretches(view: SequenceView, dialect: Dialect, rows: str, results: str) -> 
     row_columns = ["lsn", *view.row_kinds]
     of_rows = Spans(rows + not_carried(view), "ts", f"ts + {_reach(view)}")
     of_results = Spans(results, "opened_at", "closes_at")
-    kept_rows = _stretched(view, dialect, row_columns, of_rows, of_results)
+    kept_rows = _stretched(view, d, row_columns, of_rows, of_results)
     if carried := _carried(view):
         until = f"coalesce(lead(ts) OVER (PARTITION BY key, kind ORDER BY ts, tie), {FOREVER})"
-        columns = listed(row_columns, dialect)
+        columns = listed(row_columns, d)
         kept_rows += f" UNION ALL SELECT {columns}, {until} AS stretch_end FROM {rows} WHERE kind IN ({carried})"
-    return kept_rows, _stretched(view, dialect, list(view.result_kinds), of_results, of_rows)
+    return kept_rows, _stretched(view, d, list(view.result_kinds), of_results, of_rows)
 
 
 @dataclass(frozen=True)
@@ -190,28 +166,28 @@ def not_carried(view: SequenceView) -> str:
     return f" WHERE kind NOT IN ({_carried(view)})" if _carried(view) else ""
 
 
-def served(view: SequenceView, dialect: Dialect, built: Sequence[str], new: str) -> str:
+def served(view: SequenceView, d: Dialect, built: Sequence[str], new: str) -> str:
     """The results in force: those that `new` rows leave alone, and what they touch resolved anew.
 
     `built`: the relations of rows and of results, with their `stretch_end`; none before any build.
     """
     if not built:
-        return resolve(view, dialect, new)
+        return resolve(view, d, new)
     rows, results = built
-    resolved = resolve(view, dialect, f"({live(view.row_kinds, dialect, rows, new)})")
-    return f"{kept(view.result_kinds, dialect, results, new)} UNION ALL {resolved}"
+    resolved = resolve(view, d, f"({live(view.row_kinds, d, rows, new)})")
+    return f"{kept(view.result_kinds, d, results, new)} UNION ALL {resolved}"
 
 
-def live(columns: Iterable[str], dialect: Dialect, stored: str, new: str) -> str:
+def live(columns: Iterable[str], d: Dialect, stored: str, new: str) -> str:
     """The rows to resolve: all of `new`, and those of `stored` whose stretch reaches the key's first new row."""
-    names = listed(columns, dialect)
+    names = listed(columns, d)
     replayed = f"SELECT r.* FROM {stored} r SEMI JOIN {_touched(new)} t ON {_reached('r')}"
     return f"SELECT {names} FROM ({replayed}) UNION ALL SELECT {names} FROM {new}"
 
 
-def kept(columns: Iterable[str], dialect: Dialect, stored: str, new: str) -> str:
+def kept(columns: Iterable[str], d: Dialect, stored: str, new: str) -> str:
     """What is `stored`, rows or results, and left alone by the `new` rows."""
-    names = listed(columns, dialect)
+    names = listed(columns, d)
     return f"SELECT {names} FROM (SELECT r.* FROM {stored} r ANTI JOIN {_touched(new)} t ON {_reached('r')})"
 
 
@@ -223,9 +199,8 @@ def _reached(stored: str) -> str:
     return f"{stored}.key = t.key AND {stored}.stretch_end >= t.s0"
 
 
-def final(view: SequenceView, dialect: Dialect, relation: str) -> str:
+def final(view: SequenceView, d: Dialect, relation: str) -> str:
     """The answer over results: the key by its name, instants as TIMESTAMP, hidden results left out."""
-    d = dialect
     columns = [f"key AS {quote(view.key, d)}"]
     for name, kind in view.results.items():
         value = instant(quote(name, d), d) if kind == "TIMESTAMP" else quote(name, d)

@@ -44,7 +44,7 @@ class Measure:
     joins_key: ClassVar[bool] = False  # the value, as `keyed`, becomes a key of the partial: column <name>__value
     keyed: ClassVar[Sql] = "{x}"
     order: ClassVar[Literal["first", "last"] | None] = None
-    limit: ClassVar[int | None] = None  # integers beyond +-limit make the fact a reject of the view
+    limit: ClassVar[int | None] = None  # of integers: see BoundMeasure.limit
     answers: ClassVar[Kind | None] = "BIGINT"  # the kind that is served; None: that of the value
 
     def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
@@ -87,6 +87,11 @@ class BoundMeasure:
         kind = self.measure.answers or self.kind
         assert kind is not None  # measures that answer with their value have one
         return kind
+
+    @property
+    def limit(self) -> int | None:
+        """Integers beyond +-limit make the fact a reject of the view; None: all are taken."""
+        return self.measure.limit if self.kind == "BIGINT" else None
 
     @property
     def input(self) -> str:
