@@ -1,6 +1,6 @@
 """Models that the batch layer trains: plain data in `<name>.py` of the models' folder, joined to views and event types.
 
-model files + views + contracts -> load_models() -> BoundModel by name, or ModelFileError (file, reason, hint).
+model files + views + contracts -> load_models() -> BoundModel by name, or RegistryError (file, reason, hint).
 Check them all: `python -m spark_jobs.registry`.
 """
 
@@ -17,7 +17,7 @@ from spark_jobs.expressions.arrow_types import kind_of
 from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.literals import duration
 from spark_jobs.expressions.source import NAME
-from spark_jobs.registry.views import Views, declared_in, files_of
+from spark_jobs.registry.views import RegistryError, Views, declared_in, files_of
 from spark_jobs.settings import settings
 
 WEIGHT = "weight_"
@@ -35,22 +35,14 @@ class BoundModel:
     promotion: Contract
 
 
-class ModelFileError(ValueError):
-    """A model file that cannot be used: which, why, and what to do."""
-
-    def __init__(self, file: Path, reason: str, hint: str):
-        super().__init__(f"{file}: {reason} ({hint})")
-        self.file, self.reason, self.hint = file, reason, hint
-
-
-def load_models(views: Views, known: Contracts | None = None, folder: Path | None = None) -> Mapping[str, BoundModel]:
-    """Read and check every model file of `folder`, by default the settings'. Raises ModelFileError."""
+def load_models(views: Views, folder: Path | None = None) -> Mapping[str, BoundModel]:
+    """Read and check every model file of `folder`, by default the settings'. Raises RegistryError."""
     models = {}
     for file in files_of(folder or settings().models_folder):
         try:
-            models[file.stem] = _bound(file, views, known or project_contracts())
+            models[file.stem] = _bound(file, views, project_contracts())
         except Refused as error:
-            raise ModelFileError(file, re.sub(r"\s+", " ", error.reason), error.hint) from error
+            raise RegistryError(file, None, re.sub(r"\s+", " ", error.reason), error.hint) from error
     return models
 
 

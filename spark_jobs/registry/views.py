@@ -29,10 +29,11 @@ from spark_jobs.settings import settings
 
 
 class RegistryError(ValueError):
-    """A view file that cannot be used: which, at which line, why, and what to do."""
+    """The file of a view or a model that cannot be used: which, for a view at which line, why, and what to do."""
 
-    def __init__(self, file: Path | str, line: int, reason: str, hint: str):
-        super().__init__(f"{file}:{line}: {reason} ({hint})")
+    def __init__(self, file: Path, line: int | None, reason: str, hint: str):
+        place = str(file) if line is None else f"{file}:{line}"
+        super().__init__(f"{place}: {reason} ({hint})")
         self.file, self.line, self.reason, self.hint = str(file), line, reason, hint
 
 
@@ -95,14 +96,13 @@ def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> 
     for file in files_of(folder):
         with _blamed(file):
             declared[file] = _declared(file)
-    stored = {file: view for file, view in declared.items() if isinstance(view, Sequence) or view.of_view is None}
-    loaded = Views(tuple(_load(file, view, shapes) for file, view in stored.items()))
-    for view, file in zip(loaded, stored, strict=True):
+    chained = {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
+    stored = {file: _load(file, view, shapes) for file, view in declared.items() if file not in chained}
+    loaded = Views(tuple(stored.values()))
+    for file, view in stored.items():
         with _blamed(file):
             check_lookups(view, loaded.by_name)
-    return _with_chained(
-        folder, loaded, {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
-    )
+    return _with_chained(folder, loaded, chained)
 
 
 def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
