@@ -19,11 +19,11 @@ from spark_jobs.expressions.dialect import (
     filled,
     listed,
     micros,
+    null_of,
     order_of_events,
     placed,
     quote,
     rendered,
-    type_of,
 )
 from spark_jobs.expressions.expression import Expression
 
@@ -47,8 +47,7 @@ def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) 
     there = {*ENVELOPE, *view.event_columns[event_type].fields}
     kinds = {name: kind for columns in view.event_columns.values() for name, kind in columns.fields.items()}
     return ", ".join(
-        quote(name, d) if name in there else f"CAST(NULL AS {type_of(kinds[name], d)}) AS {quote(name, d)}"
-        for name in used
+        quote(name, d) if name in there else f"{null_of(kinds[name], d)} AS {quote(name, d)}" for name in used
     )
 
 

@@ -78,25 +78,20 @@ def check_base(view: ChainedView, version: View) -> None:
     used = frozenset[str]().union(*(expression.columns for expression in view.aggregate.expressions)) - {ASKED_AT}
     kinds, other = view.base.answer_kinds, version.answer_kinds
     if lacking := sorted(name for name in used if other.get(name) != kinds[name]):
-        raise ViewError(
-            f"{version.id} does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does",
-            "use columns that all versions serve, or take the older version's file away",
-        )
+        reason = f"does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does"
+        hint = "use columns that all versions serve, or take the older version's file away"
+        raise ViewError(f"{version.id} {reason}", hint)
 
 
 def _check_measures(view: ChainedView) -> None:
     for measure in view.aggregate.measures:
         if measure.measure.order or any(part.kind == "SKETCH" for part in measure.state):
-            kind = type(measure.measure).__name__
-            raise ViewError(
-                f"measure {measure.name}: {kind} in a chained view", "rows of an answer have no order: use others"
-            )
+            reason = f"measure {measure.name}: {type(measure.measure).__name__} in a chained view"
+            raise ViewError(reason, "rows of an answer have no order: use others")
     for expression in view.aggregate.expressions:
         if any(failing(expression, d) for d in Dialect):
-            raise ViewError(
-                f"`{expression.text}` can fail, and a row of an answer has no place where it could be rejected",
-                "use try_add, try_multiply, try_divide or try_cast, which give NULL",
-            )
+            reason = f"`{expression.text}` can fail, and a row of an answer has no place where it could be rejected"
+            raise ViewError(reason, "use try_add, try_multiply, try_divide or try_cast, which give NULL")
 
 
 def answered(view: ChainedView, d: Dialect, answer: str, now: datetime | None = None) -> str:

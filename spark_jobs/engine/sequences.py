@@ -15,10 +15,10 @@ from spark_jobs.expressions.dialect import (
     instant,
     listed,
     micros,
+    null_of,
     quote,
     rendered,
     tie_of_events,
-    type_of,
 )
 from spark_jobs.expressions.query.render import RELATION
 
@@ -35,12 +35,8 @@ def rows(view: SequenceView, d: Dialect, facts_of: Mapping[str, str], positions:
 
 def _row(view: SequenceView, row: BoundRow, d: Dialect, before: str, facts: str) -> str:
     ts = f"CAST({micros(rendered(row.ts, d), d)} AS BIGINT)"
-    columns = [
-        f"{rendered(row.columns[name], d)} AS {quote(name, d)}"
-        if name in row.columns
-        else f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}"
-        for name, kind in view.columns.items()
-    ]
+    made = {name: rendered(column, d) for name, column in row.columns.items()}
+    columns = [f"{made.get(name) or null_of(kind, d)} AS {quote(name, d)}" for name, kind in view.columns.items()]
     fixed = [f"{rendered(row.key, d)} AS key", f"{ts} AS ts", f"'{row.kind}' AS kind", f"{tie_of_events(d)} AS tie"]
     where = [f"({rendered(row.where, d)})"] if row.where else []
     where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
@@ -60,9 +56,7 @@ def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
         return facts
     known = facts_of.get(side_input_key(side_input), facts_of.get(side_input))
     if known is None:
-        nothing = ", ".join(
-            f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.side_columns.items()
-        )
+        nothing = ", ".join(f"{null_of(kind, d)} AS {quote(name, d)}" for name, kind in row.side_columns.items())
         return f"(SELECT *, {nothing} FROM {facts})"
     after = f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(COORDINATES, d)})"
     spans = f"SELECT lsn AS since_lsn, {after} AS until_lsn, {listed(row.side_columns, d)} FROM {known}"
@@ -139,7 +133,7 @@ def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, o
     see the start that the first of them got.
     """
     kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
-    nothing = ["key" if name == "key" else f"CAST(NULL AS {type_of(kinds[name], d)})" for name in columns]
+    nothing = ["key" if name == "key" else null_of(kinds[name], d) for name in columns]
     together = (
         f"SELECT *, true AS own FROM ({own.select(listed(columns, d))}) "
         f"UNION ALL SELECT *, false AS own FROM ({others.select(', '.join(nothing))})"
@@ -181,22 +175,18 @@ def served(view: SequenceView, d: Dialect, built: Sequence[str], new: str) -> st
 def live(columns: Iterable[str], d: Dialect, stored: str, new: str) -> str:
     """The rows to resolve: all of `new`, and those of `stored` whose stretch reaches the key's first new row."""
     names = listed(columns, d)
-    replayed = f"SELECT r.* FROM {stored} r SEMI JOIN {_touched(new)} t ON {_reached('r')}"
-    return f"SELECT {names} FROM ({replayed}) UNION ALL SELECT {names} FROM {new}"
+    return f"SELECT {names} FROM ({_reached('SEMI', stored, new)}) UNION ALL SELECT {names} FROM {new}"
 
 
 def kept(columns: Iterable[str], d: Dialect, stored: str, new: str) -> str:
     """What is `stored`, rows or results, and left alone by the `new` rows."""
-    names = listed(columns, d)
-    return f"SELECT {names} FROM (SELECT r.* FROM {stored} r ANTI JOIN {_touched(new)} t ON {_reached('r')})"
+    return f"SELECT {listed(columns, d)} FROM ({_reached('ANTI', stored, new)})"
 
 
-def _touched(new: str) -> str:
-    return f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key)"
-
-
-def _reached(stored: str) -> str:
-    return f"{stored}.key = t.key AND {stored}.stretch_end >= t.s0"
+def _reached(join: str, stored: str, new: str) -> str:
+    """The stored rows or results (SEMI) whose stretch reaches the key's first new row, or (ANTI) all others."""
+    first = f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key)"
+    return f"SELECT r.* FROM {stored} r {join} JOIN {first} t ON r.key = t.key AND r.stretch_end >= t.s0"
 
 
 def final(view: SequenceView, d: Dialect, relation: str) -> str:

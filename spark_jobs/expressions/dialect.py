@@ -61,6 +61,10 @@ def type_of(kind: Kind, dialect: Dialect) -> str:
     return spark_of(kind) if dialect is Dialect.SPARK else duckdb_of(kind)
 
 
+def null_of(kind: Kind, dialect: Dialect) -> str:
+    return f"CAST(NULL AS {type_of(kind, dialect)})"
+
+
 def micros(instant: str, dialect: Dialect) -> str:
     """Microseconds since 1970 of a TIMESTAMP."""
     return f"unix_micros({instant})" if dialect is Dialect.SPARK else f"epoch_us({instant})"

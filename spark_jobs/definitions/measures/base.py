@@ -122,10 +122,8 @@ def number_kind(kind: Kind | None, measure: Measure) -> Kind:
     if kind not in ("BIGINT", "DOUBLE"):
         raise Refused(f"{type(measure).__name__} of a {kind}", "measure a number, or CAST it to BIGINT")
     if kind == "DOUBLE" and measure.tolerance is None:
-        raise Refused(
-            f"{type(measure).__name__} of a DOUBLE without tolerance",
-            "sums of floats depend on their order: measure integers (cents, metres), or state tolerance=1e-9",
-        )
+        hint = "sums of floats depend on their order: measure integers (cents, metres), or state tolerance=1e-9"
+        raise Refused(f"{type(measure).__name__} of a DOUBLE without tolerance", hint)
     return kind
 
 

@@ -112,14 +112,10 @@ def _readable(records: pa.Table, rows: NDArray[np.int64]) -> list[dict[str, Any]
 
 def _table(records: pa.Table, numbered: list[tuple[int, Fact]], contract: Contract) -> pa.Table:
     rows, facts = np.array([row for row, _ in numbered], np.int64), [fact for _, fact in numbered]
-    columns = {f.name: _array([fact.values[i] for fact in facts], f.arrow) for i, f in enumerate(contract.fields)}
+    columns = {f.name: pa.array([fact.values[i] for fact in facts], f.arrow) for i, f in enumerate(contract.fields)}
     for name in ("event_type", "schema_version", "event_id", "occurred_at", "deleted"):
-        columns[name] = _array([getattr(fact, name) for fact in facts], row_types.FACT.field(name).type)
+        columns[name] = pa.array([getattr(fact, name) for fact in facts], row_types.FACT.field(name).type)
     return _facts(records, rows, contract, columns)
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.int64()).cast(kind) if kind == row_types.INSTANT else pa.array(values, kind)
 
 
 def _rejects(records: pa.Table, refused: list[tuple[int, Rejected]]) -> pa.Table:
