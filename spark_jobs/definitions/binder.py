@@ -52,9 +52,6 @@ def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> Aggreg
     window = _window(declared.window, is_changelog) if declared.window else None
     pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
     keys = {key: _key(text, fields, f"key {key}") for key, text in {**declared.by, **pane}.items()}
-    answer = _answer(keys, window, measures)
-    derived = {column: parse(text, answer, f"derived {column}") for column, text in declared.derived.items()}
-    answer |= {column: expression.kind for column, expression in derived.items()}
     view = AggregateView(
         name=name,
         version=declared.version,
@@ -65,10 +62,14 @@ def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> Aggreg
         where=_condition(declared.where, fields, "where"),
         each=each,
         measures=measures,
-        derived=derived,
-        having=_condition(declared.having, answer, "having"),
+        derived={},
+        having=None,
         tombstone=_tombstone(measures, fields) if is_changelog else None,
     )
+    answer = {**view.served_keys, **{measure.name: measure.answer_kind for measure in measures}}
+    derived = {column: parse(text, answer, f"derived {column}") for column, text in declared.derived.items()}
+    answer |= {column: expression.kind for column, expression in derived.items()}
+    view = replace(view, derived=derived, having=_condition(declared.having, answer, "having"))
     _check_top(view)
     return view
 
@@ -79,14 +80,6 @@ def _types(declared: Aggregate, shapes: EventTypes) -> tuple[str, ...]:
     if declared.of == EVERY:
         return tuple(sorted(name for name, shape in shapes.items() if not shape.is_outcome))
     return (declared.of,) if isinstance(declared.of, str) else declared.of
-
-
-def _answer(
-    keys: Mapping[str, Expression], window: BoundWindow | None, measures: tuple[BoundMeasure, ...]
-) -> dict[str, Kind]:
-    """The columns that derived ones and `having` may use."""
-    kinds = {name: key.kind for name, key in keys.items() if name != PANE} | (window.columns if window else {})
-    return kinds | {measure.name: measure.answer_kind for measure in measures}
 
 
 def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind]) -> BoundMeasure | None:

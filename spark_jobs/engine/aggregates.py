@@ -137,11 +137,7 @@ def merged(view: AggregateView, d: Dialect, relation: str, by: Iterable[str] | N
 
 
 def final(
-    view: AggregateView,
-    d: Dialect,
-    relation: str,
-    lookups: Mapping[str, str] | None = None,
-    now: datetime | None = None,
+    view: AggregateView, d: Dialect, relation: str, lookups: Mapping[str, str] = {}, now: datetime | None = None
 ) -> str:
     """The answer over merged partials.
 
@@ -154,10 +150,9 @@ def final(
     if view.top:
         answer = _ranked(view, view.top, d, answer)
     for name, lookup in view.lookups.items():
-        other = (lookups or {})[name]
         answer = (
             f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({answer}) a LEFT JOIN "
-            f"{other} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
+            f"{lookups[name]} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
         )
     return answer
 

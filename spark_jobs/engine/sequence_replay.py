@@ -62,18 +62,13 @@ def deep_keys(recent: str, horizon: int) -> str:
 
 
 def replayed(
-    view: SequenceView,
-    d: Dialect,
-    named: Named,
-    recent: str,
-    stored: Sequence[str],
-    deep: tuple[str, str] | None = None,
+    view: SequenceView, d: Dialect, named: Named, recent: str, built: Sequence[str], deep: tuple[str, str] | None = None
 ) -> Queries:
-    """What was stored (the relations of rows and of results), with the rows of the relation `recent` added.
+    """What was `built` (the relations of rows and of results), with the rows of the relation `recent` added.
 
     deep: relation of the deep keys, and the query of all rows, from which those keys are replayed as a whole.
     """
-    new, added, rows = named("new"), f"SELECT * FROM {recent}", stored[0]
+    new, added, rows = named("new"), f"SELECT * FROM {recent}", built[0]
     if deep:
         keys, everything = deep
         others = f"SELECT n.* FROM {recent} n ANTI JOIN {keys} k ON n.key = k.key"
@@ -81,7 +76,7 @@ def replayed(
         rows = f"(SELECT r.* FROM {rows} r ANTI JOIN {keys} k ON r.key = k.key)"
     live = sequences.live(["lsn", *view.row_kinds], d, rows, new)
     both = (
-        f"{sequences.kept(columns, d, built, new)} UNION ALL {made}"
-        for built, (columns, made) in zip(stored, _made(view, d, named), strict=True)
+        f"{sequences.kept(columns, d, stored, new)} UNION ALL {made}"
+        for stored, (columns, made) in zip(built, _made(view, d, named), strict=True)
     )
     return Queries(((new, added), (named("live"), live)), *both)

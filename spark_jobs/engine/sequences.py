@@ -5,7 +5,6 @@ The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from spark_jobs.definitions.bound_view import FOREVER, BoundRow, SequenceView
 from spark_jobs.engine.aggregates import COORDINATES, Fault
@@ -22,18 +21,18 @@ from spark_jobs.expressions.dialect import (
 )
 from spark_jobs.expressions.query.render import RELATION
 
+Spans = tuple[str, str, str]
+"""A relation of which each row covers a time: SQL of the relation, of its start and of its end."""
+
 
 def rows(view: SequenceView, d: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
     """The stored row of every fact in `facts_of` (event type -> relation; at least one of the view's), after its
     `positions` (columns of the fact)."""
-    before = listed(positions, d)
-    selects = [
-        _row(view, row, d, before, _facts(row, d, facts_of)) for row in view.rows if row.declaration.of in facts_of
-    ]
-    return " UNION ALL ".join(selects)
+    present = [row for row in view.rows if row.declaration.of in facts_of]
+    return " UNION ALL ".join(_row(view, row, d, positions, _facts(row, d, facts_of)) for row in present)
 
 
-def _row(view: SequenceView, row: BoundRow, d: Dialect, before: str, facts: str) -> str:
+def _row(view: SequenceView, row: BoundRow, d: Dialect, positions: Sequence[str], facts: str) -> str:
     ts = f"CAST({micros(rendered(row.ts, d), d)} AS BIGINT)"
     made = {name: rendered(column, d) for name, column in row.columns.items()}
     columns = [f"{made.get(name) or null_of(kind, d)} AS {quote(name, d)}" for name, kind in view.columns.items()]
@@ -41,7 +40,7 @@ def _row(view: SequenceView, row: BoundRow, d: Dialect, before: str, facts: str)
     where = [f"({rendered(row.where, d)})"] if row.where else []
     where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
     clause = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT {', '.join([before, *fixed, *columns])} FROM {facts}{clause}"
+    return f"SELECT {', '.join([listed(positions, d), *fixed, *columns])} FROM {facts}{clause}"
 
 
 def side_input_key(event_type: str) -> str:
@@ -104,8 +103,8 @@ def stretches(view: SequenceView, d: Dialect, rows: str, results: str) -> tuple[
     next row of its kind. Rows come with their lsn.
     """
     row_columns = ["lsn", *view.row_kinds]
-    of_rows = Spans(rows + not_carried(view), "ts", f"ts + {_reach(view)}")
-    of_results = Spans(results, "opened_at", "closes_at")
+    of_rows = (rows + not_carried(view), "ts", f"ts + {_reach(view)}")
+    of_results = (results, "opened_at", "closes_at")
     kept_rows = _stretched(view, d, row_columns, of_rows, of_results)
     if carried := _carried(view):
         until = f"coalesce(lead(ts) OVER (PARTITION BY key, kind ORDER BY ts, tie), {FOREVER})"
@@ -114,16 +113,9 @@ def stretches(view: SequenceView, d: Dialect, rows: str, results: str) -> tuple[
     return kept_rows, _stretched(view, d, list(view.result_kinds), of_results, of_rows)
 
 
-@dataclass(frozen=True)
-class Spans:
-    """A relation of which each row covers the time from `start` to `end`."""
-
-    relation: str
-    start: str
-    end: str
-
-    def select(self, columns: str) -> str:
-        return f"SELECT {columns}, {self.start} AS span_start, {self.end} AS span_end FROM {self.relation}"
+def _select(spans: Spans, columns: str) -> str:
+    relation, start, end = spans
+    return f"SELECT {columns}, {start} AS span_start, {end} AS span_end FROM {relation}"
 
 
 def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, others: Spans) -> str:
@@ -135,8 +127,8 @@ def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, o
     kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
     nothing = ["key" if name == "key" else null_of(kinds[name], d) for name in columns]
     together = (
-        f"SELECT *, true AS own FROM ({own.select(listed(columns, d))}) "
-        f"UNION ALL SELECT *, false AS own FROM ({others.select(', '.join(nothing))})"
+        f"SELECT *, true AS own FROM ({_select(own, listed(columns, d))}) "
+        f"UNION ALL SELECT *, false AS own FROM ({_select(others, ', '.join(nothing))})"
     )
     earlier = "OVER (PARTITION BY key ORDER BY span_start, span_end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     so_far = "OVER (PARTITION BY key ORDER BY span_start, span_end RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"

@@ -47,9 +47,6 @@ class Views:
     def __iter__(self) -> Iterator[View]:
         return iter(self.all)
 
-    def __len__(self) -> int:
-        return len(self.all)
-
     @cached_property
     def by_id(self) -> Mapping[str, View]:
         return {view.id: view for view in self.all}
@@ -178,7 +175,8 @@ def _blamed(file: Path) -> Iterator[None]:
     try:
         yield
     except (ViewError, ExpressionError) as error:
-        raise RegistryError(file, _line(file, error), _reason(error), error.hint) from error
+        stands = f"{error.where}: `{error.text}`: " if isinstance(error, ExpressionError) else ""
+        raise RegistryError(file, _line(file, error), f"{stands}{error.reason}", error.hint) from error
 
 
 def _line(file: Path, error: ViewError | ExpressionError) -> int:
@@ -187,11 +185,7 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError):
         return 1
-    texts = [
-        (node.value, node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+    texts = [(n.value, n.lineno) for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     argument = error.where if isinstance(error, ExpressionError) else None
     if said_in := [n.value.lineno for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == argument]:
         return min(said_in)
@@ -199,7 +193,3 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
     named = [(len(text), -line) for text, line in texts if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)]
     begins = [node.lineno for node in tree.body if isinstance(node, ast.Assign)]
     return -max(named)[1] if named else min(begins, default=1)
-
-
-def _reason(error: ViewError | ExpressionError) -> str:
-    return error.reason if isinstance(error, ViewError) else f"{error.where}: `{error.text}`: {error.reason}"

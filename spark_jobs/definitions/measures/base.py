@@ -63,10 +63,6 @@ class Measure:
         """Where the value is a key: the answer, over the stored rows of the other keys."""
         return f"count(DISTINCT [{name}__value])"
 
-    def order_column(self, name: str) -> str:
-        """Measures without a filter share one stored order per view."""
-        return f"{name}__{self.order}" if self.where else f"event__{self.order}"
-
 
 @dataclass(frozen=True)
 class BoundMeasure:

@@ -124,7 +124,8 @@ class Last(Measure):
     order: ClassVar[Literal["first", "last"] | None] = "last"
 
     def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
-        extreme, by = "max" if self.order == "last" else "min", self.order_column(name)
+        extreme = "max" if self.order == "last" else "min"
+        by = f"{name if self.where else 'event'}__{self.order}"  # without a filter: one order for the whole view
         pick = {Dialect.DUCKDB: f"arg_{extreme}_null", Dialect.SPARK: f"{extreme}_by"}
         make = {dialect: f"{function}({{x}}, event__order){{f}}" for dialect, function in pick.items()}
         merge = {dialect: f"{function}([{name}], [{by}])" for dialect, function in pick.items()}
