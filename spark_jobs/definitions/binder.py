@@ -12,7 +12,7 @@ from spark_jobs.definitions.bound_view import FOREVER, RANK, AggregateView, Boun
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
 from spark_jobs.definitions.measures.base import BoundMeasure, Measure
 from spark_jobs.definitions.measures.exact import Last
-from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Window
+from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Top, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
 from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.expression import Expression, parse
@@ -52,6 +52,8 @@ def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> Aggreg
     window = _window(declared.window, is_changelog) if declared.window else None
     pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
     keys = {key: _key(text, fields, f"key {key}") for key, text in {**declared.by, **pane}.items()}
+    # An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row.
+    is_upsert = is_changelog and any(m.measure.order == "last" and not m.measure.where for m in measures)
     view = AggregateView(
         name=name,
         version=declared.version,
@@ -64,13 +66,14 @@ def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> Aggreg
         measures=measures,
         derived={},
         having=None,
-        tombstone=_tombstone(measures, fields) if is_changelog else None,
+        tombstone=_measure("event__deleted", Last("deleted"), fields) if is_upsert else None,
     )
     answer = {**view.served_keys, **{measure.name: measure.answer_kind for measure in measures}}
     derived = {column: parse(text, answer, f"derived {column}") for column, text in declared.derived.items()}
     answer |= {column: expression.kind for column, expression in derived.items()}
     view = replace(view, derived=derived, having=_condition(declared.having, answer, "having"))
-    _check_top(view)
+    if declared.top:
+        _check_top(view, declared.top)
     return view
 
 
@@ -80,12 +83,6 @@ def _types(declared: Aggregate, shapes: EventTypes) -> tuple[str, ...]:
     if declared.of == EVERY:
         return tuple(sorted(name for name, shape in shapes.items() if not shape.is_outcome))
     return (declared.of,) if isinstance(declared.of, str) else declared.of
-
-
-def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind]) -> BoundMeasure | None:
-    """An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row."""
-    is_upsert = any(m.measure.order == "last" and not m.measure.where for m in measures)
-    return _measure("event__deleted", Last("deleted"), fields) if is_upsert else None
 
 
 def _measure(name: str, measure: Measure, fields: Mapping[str, Kind]) -> BoundMeasure:
@@ -223,14 +220,12 @@ def _refuse_clashes(declared: Aggregate) -> None:
         seen.add(column)
 
 
-def _check_top(view: AggregateView) -> None:
-    if view.top is None:
-        return
-    if view.top.k < 1:
-        raise ViewError(f"the top {view.top.k} rows", "serve at least one row: Top(k=10, ...)")
-    if view.top.by not in {*(measure.name for measure in view.measures), *view.derived}:
-        raise ViewError(f"rows are ranked by {view.top.by}", "name one of the measures or derived columns")
-    if unknown := [name for name in view.top.per if name not in view.served_keys]:
+def _check_top(view: AggregateView, top: Top) -> None:
+    if top.k < 1:
+        raise ViewError(f"the top {top.k} rows", "serve at least one row: Top(k=10, ...)")
+    if top.by not in {*(measure.name for measure in view.measures), *view.derived}:
+        raise ViewError(f"rows are ranked by {top.by}", "name one of the measures or derived columns")
+    if unknown := [name for name in top.per if name not in view.served_keys]:
         raise ViewError(f"there are ranks per {', '.join(unknown)}", f"the keys are {', '.join(view.served_keys)}")
 
 

@@ -118,7 +118,9 @@ def _version(newest: Contract, headers: Headers, contracts: Contracts) -> Contra
 
 
 def _fact(event: dict[str, Any], contract: Contract, newest: Contract) -> Fact:
-    _check_schema(event, exact := event | _exact_integers(event, contract), contract)
+    written = {f.name: event.get(f.name) for f in contract.fields if f.arrow == pa.int64()}
+    exact = event | {name: value.integral() for name, value in written.items() if isinstance(value, Written)}
+    _check_schema(event, exact, contract)
     return Fact(
         event_type=contract.event_type,
         schema_version=contract.version,
@@ -158,14 +160,9 @@ def _key(key: bytes | None, of: Field, contract: Contract) -> Any:
     return _value(of, value)
 
 
-def _exact_integers(event: dict[str, Any], contract: Contract) -> dict[str, Any]:
-    """The integer fields that are written as 1.0 or 1e2, or with too many digits."""
-    written = {f.name: event.get(f.name) for f in contract.fields if f.arrow == pa.int64()}
-    return {name: value.integral() for name, value in written.items() if isinstance(value, Written)}
-
-
 def _check_schema(event: dict[str, Any], exact: dict[str, Any], contract: Contract) -> None:
     """Raises Rejected for the first broken rule, in the order of the schema's fields; shows values as written.
+    `exact`: the event with integers where they are written as 1.0 or 1e2, or with too many digits.
 
     Field by field is the whole schema: `contracts` lets no other keyword of an object than properties and required.
     """
