@@ -5,6 +5,7 @@ The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from spark_jobs.definitions.bound_view import FOREVER, BoundRow, SequenceView
 from spark_jobs.engine.aggregates import COORDINATES, Fault
@@ -18,9 +19,12 @@ from spark_jobs.expressions.dialect import (
     quote,
     rendered,
     tie_of_events,
+    type_of,
 )
+from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.expressions.query.render import RELATION
 
+LATE, HOT_KEY = "late", "hot_key"
 Spans = tuple[str, str, str]
 """A relation of which each row covers a time: SQL of the relation, of its start and of its end."""
 
@@ -191,3 +195,24 @@ def final(view: SequenceView, d: Dialect, relation: str) -> str:
     if view.hide is None:
         return answers
     return f"SELECT * FROM ({answers}) WHERE NOT coalesce({rendered(view.hide, d)}, false)"
+
+
+def digest(d: Dialect) -> str:
+    """SQL of the name of a key in serving SQL: 32 hexadecimal digits, as the key's own text is untrusted."""
+    return f"md5(CAST(key AS {type_of('STRING', d)}))"
+
+
+def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> dict[str, str]:
+    """Reason -> SQL: whether a new row is deferred for it to the next build, as it is before the horizon or of a hot
+    key; empty if none can be (docs/sequences.md, "Limits"). Raises ValueError for a bad digest."""
+    tests = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
+    if hot_keys:
+        named = ", ".join(f"'{bytes.fromhex(key).hex()}'" for key in hot_keys)
+        tests[HOT_KEY] = f"{digest(d)} IN ({named})"
+    return tests
+
+
+def counted_now(rows: str, d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> str:
+    """SELECT of the rows of the SELECT `rows` that count at once."""
+    tests = deferred(d, horizon, hot_keys).values()
+    return f"SELECT * FROM ({rows}) WHERE {' AND '.join(f'NOT ({test})' for test in tests)}" if tests else rows
