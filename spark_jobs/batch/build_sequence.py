@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine import partials, sequence_replay, sequences
-from spark_jobs.engine.sequence_replay import Queries, Stored
+from spark_jobs.engine.sequence_replay import Queries
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.expressions.epoch import at_micros, since_epoch
@@ -93,13 +93,11 @@ def _queries(
         queries = sequence_replay.from_scratch(view, SPARK, relations.name, everything)
     else:
         base = task.base
-        built = Stored(
-            *(
-                spark_reader.relation(spark_reader.rows(spark, table, version))
-                for table, version in zip(view.tables, base.versions, strict=True)
-            )
-        )
-        before = [built.rows]
+        built = [
+            spark_reader.relation(spark_reader.rows(spark, table, version))
+            for table, version in zip(view.tables, base.versions, strict=True)
+        ]
+        before = built[:1]
         new = spark.sql(_facts(spark, view, Slice(task.cut, above=base.cut)))
         recent = relations.add(relations.name("recent"), new, persist=True)
         deep = _deep(spark, task, recent)

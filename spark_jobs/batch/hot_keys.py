@@ -5,7 +5,7 @@ build, which resolves all of them. So a bot costs its own freshness, and no read
 """
 
 from spark_jobs.definitions.bound_view import SequenceView
-from spark_jobs.engine import deferred_rows, sequences
+from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.ledger.schema import HotKey
 from spark_jobs.storage import duckdb_reader
@@ -22,7 +22,7 @@ def hot_keys(view: SequenceView, version: int, most_rows: int) -> list[HotKey]:
     carried = sequences.not_carried(view)
     with duckdb_reader.connect({"stored": (rows, version)}) as con:
         longest = con.execute(
-            f"SELECT CAST(key AS VARCHAR), {deferred_rows.digest(Dialect.DUCKDB)}, count(*) AS size "
+            f"SELECT CAST(key AS VARCHAR), {sequences.digest(Dialect.DUCKDB)}, count(*) AS size "
             f"FROM stored{carried} GROUP BY key, stretch_end HAVING size > {most_rows:d} AND "
             "stretch_end >= (SELECT max(ts) FROM stored) "
             f"ORDER BY size DESC, 1 LIMIT {MOST}"

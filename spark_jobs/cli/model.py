@@ -10,7 +10,8 @@ import click
 
 from spark_jobs.cli.step import ledger_step, run_option, show
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.registry.models import BoundModel, ModelFileError
+from spark_jobs.registry.models import BoundModel
+from spark_jobs.registry.views import RegistryError
 from spark_jobs.training.examples import Part
 from spark_jobs.training.linear import Weights
 
@@ -120,9 +121,10 @@ def _models() -> Mapping[str, BoundModel]:
     from spark_jobs.registry.models import load_models
     from spark_jobs.registry.views import project_views
 
+    views = project_views()
     try:
-        return load_models(project_views())
-    except ModelFileError as error:
+        return load_models(views)
+    except RegistryError as error:
         raise LedgerError(str(error)) from error
 
 

@@ -3,13 +3,20 @@
 Nothing here imports duckdb, pyarrow or sqlglot, so a DAG can read definitions in an environment without them.
 """
 
-from spark_jobs.definitions.measures.distinct import ApproxDistinct, CountDistinct
-from spark_jobs.definitions.measures.moments import StdDev, Variance
-from spark_jobs.definitions.measures.ordered import First, Last
-from spark_jobs.definitions.measures.quantile import ApproxQuantile
-from spark_jobs.definitions.measures.sums import Count, Max, Mean, Min, Sum
-from spark_jobs.definitions.model_spec import LinearModel
-from spark_jobs.definitions.spec import Aggregate, Alert, Hopping, Lookup, Row, Sequence, Top, Trailing
+from spark_jobs.definitions.measures.approximate import ApproxDistinct, ApproxQuantile
+from spark_jobs.definitions.measures.exact import (
+    Count,
+    CountDistinct,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+    Variance,
+)
+from spark_jobs.definitions.spec import Aggregate, Alert, Hopping, LinearModel, Lookup, Row, Sequence, Top, Trailing
 
 __all__ = [
     "Aggregate",

@@ -8,24 +8,22 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import FOREVER, RANK, AggregateView, BoundRow, SequenceView
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
-from spark_jobs.definitions.measures.base import Measure, MeasureError
-from spark_jobs.definitions.measures.ordered import Last
-from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Window
+from spark_jobs.definitions.measures.base import BoundMeasure, Measure
+from spark_jobs.definitions.measures.exact import Last
+from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Top, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
-from spark_jobs.expressions.error import ExpressionError
+from spark_jobs.expressions.error import ExpressionError, Refused
 from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.kinds import Kind
+from spark_jobs.expressions.literals import micros
 from spark_jobs.expressions.query.parse import Query, parse_query
 from spark_jobs.expressions.query.typed import OWN, Relation
 from spark_jobs.expressions.source import NAME
 
 EVERY = "*"
 RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
-
-
 TAKEN = {*OWN, "opened_at", "closes_at"}
 
 
@@ -37,45 +35,45 @@ class ViewError(ValueError):
         self.reason, self.hint = reason, hint
 
 
-def bind_aggregate(name: str, file: str, declared: Aggregate, shapes: EventTypes) -> AggregateView:
-    """Parse every expression of an Aggregate against its event types.
-
-    Raises: ViewError, ExpressionError.
-    """
+def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> AggregateView:
+    """Parse every expression of an Aggregate against its event types. Raises: ViewError, ExpressionError."""
     types = _types(declared, shapes)
     fields = dict(ENVELOPE) if declared.of == EVERY else _fields(types, shapes)
     for column in (*declared.by, *declared.measures, *declared.each, *declared.derived, *declared.lookups):
         _check_name(column)
     if not declared.by or not declared.measures:
-        raise ViewError(
-            "an Aggregate needs keys and measures", "fill `by` and `measures`; one row in all: by a constant"
-        )
+        hint = "fill `by` and `measures`; one row in all: by a constant"
+        raise ViewError("an Aggregate needs keys and measures", hint)
     _refuse_clashes(declared)
-    each = {column: _element(text, fields, f"{file}, each {column}") for column, text in declared.each.items()}
+    each = {column: _element(text, fields, f"each {column}") for column, text in declared.each.items()}
     fields = {**fields, **dict.fromkeys(each, "STRING")}
-    measures = tuple(_measure(one, measure, fields, file) for one, measure in declared.measures.items())
-    is_changelog = all(shapes[one].compacted for one in types)
+    measures = tuple(_measure(column, measure, fields) for column, measure in declared.measures.items())
+    is_changelog = all(shapes[event_type].compacted for event_type in types)
     window = _window(declared.window, is_changelog) if declared.window else None
     pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
-    keys = {key: _key(text, fields, f"{file}, key {key}") for key, text in {**declared.by, **pane}.items()}
-    answer = _answer(keys, window, measures)
-    derived = {name: parse(text, answer, f"{file}, derived {name}") for name, text in declared.derived.items()}
-    answer |= {name: one.kind for name, one in derived.items()}
+    keys = {key: _key(text, fields, f"key {key}") for key, text in {**declared.by, **pane}.items()}
+    # An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row.
+    is_upsert = is_changelog and any(m.measure.order == "last" and not m.measure.where for m in measures)
     view = AggregateView(
         name=name,
         version=declared.version,
         declaration=declared,
-        event_columns={one: shapes[one] for one in types},
+        event_columns={event_type: shapes[event_type] for event_type in types},
         keys=keys,
         window=window,
-        where=_condition(declared.where, fields, f"{file}, where"),
+        where=_condition(declared.where, fields, "where"),
         each=each,
         measures=measures,
-        derived=derived,
-        having=_condition(declared.having, answer, f"{file}, having"),
-        tombstone=_tombstone(measures, fields, file) if is_changelog else None,
+        derived={},
+        having=None,
+        tombstone=_measure("event__deleted", Last("deleted"), fields) if is_upsert else None,
     )
-    _check_top(view)
+    answer = {**view.served_keys, **{measure.name: measure.answer_kind for measure in measures}}
+    derived = {column: parse(text, answer, f"derived {column}") for column, text in declared.derived.items()}
+    answer |= {column: expression.kind for column, expression in derived.items()}
+    view = replace(view, derived=derived, having=_condition(declared.having, answer, "having"))
+    if declared.top:
+        _check_top(view, declared.top)
     return view
 
 
@@ -87,91 +85,71 @@ def _types(declared: Aggregate, shapes: EventTypes) -> tuple[str, ...]:
     return (declared.of,) if isinstance(declared.of, str) else declared.of
 
 
-def _answer(
-    keys: Mapping[str, Expression], window: BoundWindow | None, measures: tuple[BoundMeasure, ...]
-) -> dict[str, Kind]:
-    """The columns that derived ones and `having` may use."""
-    kinds = {name: key.kind for name, key in keys.items() if name != PANE} | (window.columns if window else {})
-    return kinds | {measure.name: measure.answer_kind for measure in measures}
-
-
-def _tombstone(measures: tuple[BoundMeasure, ...], fields: Mapping[str, Kind], file: str) -> BoundMeasure | None:
-    """An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row."""
-    is_upsert = any(m.measure.order == "last" and not m.measure.where for m in measures)
-    return _measure("event__deleted", Last("deleted"), fields, file) if is_upsert else None
-
-
-def _measure(name: str, measure: Measure, fields: Mapping[str, Kind], file: str) -> BoundMeasure:
-    where = f"{file}, measure {name}"
+def _measure(name: str, measure: Measure, fields: Mapping[str, Kind]) -> BoundMeasure:
+    where = f"measure {name}"
     value = parse(measure.of, fields, where) if measure.of is not None else None
     bound = BoundMeasure(name, measure, value, _condition(measure.where, fields, where))
     try:
         _ = bound.state
-    except MeasureError as error:
+    except Refused as error:
         raise ViewError(f"measure {name}: {error.reason}", error.hint) from None
     return bound
 
 
-def bind_sequence(name: str, file: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
-    """Parse every expression of a Sequence, and its query.
-
-    Raises: ViewError, ExpressionError.
-    """
+def bind_sequence(name: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
+    """Parse every expression of a Sequence, and its query. Raises: ViewError, ExpressionError."""
     if not declared.rows:
         raise ViewError("a Sequence needs rows", "give at least one kind of row")
     for column in (declared.key, *declared.rows):
         _check_name(column)
     _check_columns("the result", declared.results)
-    rows = tuple(_row(kind, row, shapes, file, declared) for kind, row in declared.rows.items())
+    rows = tuple(_row(kind, row, shapes, declared) for kind, row in declared.rows.items())
     if len({row.key.kind for row in rows}) > 1:
         raise ViewError("rows have keys of different kinds", "CAST the keys to one kind, BIGINT or STRING")
     columns: dict[str, Kind] = {}
     for column, expression in ((c, e) for row in rows for c, e in row.columns.items()):
         if columns.setdefault(column, expression.kind) != expression.kind:
             raise ViewError(f"column {column} has different kinds in different rows", "CAST it, or use another name")
-    served = declared.results if declared.resolve else columns
+    served, key = declared.results if declared.resolve else columns, {declared.key: rows[0].key.kind}
     if declared.key in served:
         raise ViewError(f"two columns are named {declared.key}", "rename one of them")
-    hide = _condition(declared.hide, {**served, declared.key: rows[0].key.kind}, f"{file}, hide")
-    types = [one for row in rows for one in (row.declaration.of, row.declaration.side_input) if one]
-    known = {one: shapes[one] for one in types}
-    row = {**columns, declared.key: rows[0].key.kind}
-    alert = _condition(declared.alert.where, row, f"{file}, alert") if declared.alert else None
+    hide = _condition(declared.hide, {**served, **key}, "hide")
+    alert = _condition(declared.alert.where, {**columns, **key}, "alert") if declared.alert else None
+    types = [name for row in declared.rows.values() for name in (row.of, row.side_input) if name]
+    known = {event_type: shapes[event_type] for event_type in types}
     view = SequenceView(name, declared.version, declared, known, rows, None, hide, alert)
-    return replace(view, resolve=_query(view, declared.resolve, f"{file}, resolve")) if declared.resolve else view
+    return replace(view, resolve=_query(view, declared.resolve)) if declared.resolve else view
 
 
-def _query(view: SequenceView, text: str, where: str) -> Query:
+def _query(view: SequenceView, text: str) -> Query:
     """The compiled `resolve`. Rows differ by their place in the log, and by kind where one event makes several."""
     types = [row.declaration.of for row in view.rows]
     unique = frozenset({"tie"} if len(set(types)) == len(types) else {"tie", "kind"})
     reaches = {f"{row.kind}_reach": row.reach for row in view.rows if row.reach is not None}
-    query = parse_query(text, Relation(view.row_kinds, unique), {"forever": FOREVER, **reaches}, where)
+    query = parse_query(text, Relation(view.row_kinds, unique), {"forever": FOREVER, **reaches}, "resolve")
     wanted, given = view.result_kinds, query.columns
     if given.keys() != wanted.keys():
         lacking, extra = sorted(wanted.keys() - given.keys()), sorted(given.keys() - wanted.keys())
         raise ViewError(f"resolve lacks {lacking} and gives {extra}", "select key, opened_at, closes_at and `results`")
-    for name in (name for name in wanted if given[name] != wanted[name]):
-        hint = (
-            "unix_micros(..) of an instant" if given[name] == "TIMESTAMP" else "declare its kind, or CAST it in resolve"
-        )
-        raise ViewError(f"result {name} is {given[name]}, not {wanted[name]}", hint)
+    for name, kind in wanted.items():
+        if given[name] != kind:
+            is_instant = given[name] == "TIMESTAMP"
+            hint = "unix_micros(..) of an instant" if is_instant else "declare its kind, or CAST it in resolve"
+            raise ViewError(f"result {name} is {given[name]}, not {kind}", hint)
     return query
 
 
-def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence) -> BoundRow:
-    fields, where = _fields((row.of,), shapes), f"{file}, row {kind}"
+def _row(kind: str, row: Row, shapes: EventTypes, declared: Sequence) -> BoundRow:
+    fields, where = _fields((row.of,), shapes), f"row {kind}"
     known = _fields((row.side_input,), shapes) if row.side_input else {}
-    side_columns = {name: one for name, one in known.items() if name not in ENVELOPE}
+    side_columns = {name: kind for name, kind in known.items() if name not in ENVELOPE}
     if clash := sorted(fields.keys() & side_columns.keys()):
         raise ViewError(f"row {kind}: both {row.of} and {row.side_input} have {', '.join(clash)}", "rename one of them")
     fields |= side_columns
     _check_columns(f"row {kind}", row.columns)
     if row.reach is None and not row.carried and declared.resolve is None:
-        raise ViewError(
-            f"row {kind} has no bound on its reach and no result that could cover it",
-            "give it a reach, or let `resolve` yield a result that does not close before the row is consumed",
-        )
+        hint = "give it a reach, or let `resolve` yield a result that does not close before the row is consumed"
+        raise ViewError(f"row {kind} has no bound on its reach and no result that could cover it", hint)
     key, ts = parse(row.key, fields, f"{where}, key"), parse(row.ts, fields, f"{where}, ts")
     if key.kind not in ("BIGINT", "STRING"):
         raise ViewError(f"row {kind} has a key of kind {key.kind}", "CAST the key to BIGINT or STRING")
@@ -183,16 +161,14 @@ def _row(kind: str, row: Row, shapes: EventTypes, file: str, declared: Sequence)
     return BoundRow(kind, row, shapes[row.of], side_columns, key, ts, condition, columns, reach)
 
 
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-_DAY = 86_400 * 1_000_000
 _MOST_PANES = 1_440
 
 
 def _microseconds(duration: str, what: str) -> int:
-    found = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", duration)
-    if not found:
+    written = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", duration)
+    if not written:
         raise ViewError(f"{what} {duration!r}", 'write it as "30 minutes" (seconds, minutes, hours, days)')
-    return int(found[1]) * _UNITS[found[2]] * 1_000_000
+    return int(written[1]) * micros(written[2])
 
 
 def _window(declared: Window, is_changelog: bool) -> BoundWindow:
@@ -200,11 +176,9 @@ def _window(declared: Window, is_changelog: bool) -> BoundWindow:
         raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
     size = _microseconds(declared.size, "the window has the size")
     every = _microseconds(declared.every, "the window has panes of")
-    if not every or _DAY % every or size % every or not size // every:
-        raise ViewError(
-            f"a window of {declared.size} every {declared.every}",
-            "its size is a multiple of `every`, and a day is one as well: size='10 minutes', every='1 minute'",
-        )
+    if not every or micros("day") % every or size % every or not size // every:
+        hint = "its size is a multiple of `every`, and a day is one as well: size='10 minutes', every='1 minute'"
+        raise ViewError(f"a window of {declared.size} every {declared.every}", hint)
     if size // every > _MOST_PANES:
         raise ViewError(f"a window of {size // every:,} panes", f"at most {_MOST_PANES:,}: choose a longer `every`")
     return BoundWindow(declared, size, every)
@@ -219,9 +193,8 @@ def _fields(types: tuple[str, ...], shapes: EventTypes) -> dict[str, Kind]:
         fields |= ENVELOPE if shapes[event_type].has_envelope else {}
         for field, kind in shapes[event_type].fields.items():
             if fields.setdefault(field, kind) != kind:
-                raise ViewError(
-                    f"field {field} is {fields[field]} and {kind}", "use views of their own for these types"
-                )
+                hint = "use views of their own for these types"
+                raise ViewError(f"field {field} is {fields[field]} and {kind}", hint)
     return fields
 
 
@@ -247,14 +220,12 @@ def _refuse_clashes(declared: Aggregate) -> None:
         seen.add(column)
 
 
-def _check_top(view: AggregateView) -> None:
-    if view.top is None:
-        return
-    if view.top.k < 1:
-        raise ViewError(f"the top {view.top.k} rows", "serve at least one row: Top(k=10, ...)")
-    if view.top.by not in {*(measure.name for measure in view.measures), *view.derived}:
-        raise ViewError(f"rows are ranked by {view.top.by}", "name one of the measures or derived columns")
-    if unknown := [name for name in view.top.per if name not in view.served_keys]:
+def _check_top(view: AggregateView, top: Top) -> None:
+    if top.k < 1:
+        raise ViewError(f"the top {top.k} rows", "serve at least one row: Top(k=10, ...)")
+    if top.by not in {*(measure.name for measure in view.measures), *view.derived}:
+        raise ViewError(f"rows are ranked by {top.by}", "name one of the measures or derived columns")
+    if unknown := [name for name in top.per if name not in view.served_keys]:
         raise ViewError(f"there are ranks per {', '.join(unknown)}", f"the keys are {', '.join(view.served_keys)}")
 
 
@@ -277,7 +248,6 @@ def _condition(text: str | None, fields: Mapping[str, Kind], where: str) -> Expr
 def _element(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
     expression = parse(text, fields, where)
     if expression.kind != "ARRAY<STRING>" or expression.duckdb_fails or expression.spark_fails:
-        raise ExpressionError(
-            text, where, "`each` takes an ARRAY<STRING> that cannot fail", "use split(column, 'pattern')"
-        )
+        hint = "use split(column, 'pattern')"
+        raise ExpressionError(text, where, "`each` takes an ARRAY<STRING> that cannot fail", hint)
     return expression

@@ -1,21 +1,20 @@
 """A view as the rest of Tidemark sees it: a declaration whose expressions are parsed and typed.
 
-spec (what the author wrote) + event types --binder--> AggregateView | SequenceView, both a StoredView.
+spec (what the author wrote) + event types --binder--> AggregateView | SequenceView; most callers need not ask which.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import ClassVar, cast
 
 import pyarrow as pa
 
-from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.event_columns import EventColumns, EventTypes
-from spark_jobs.definitions.measures.base import StateColumn, StateKind
+from spark_jobs.definitions.measures.base import BoundMeasure, StateColumn, StateKind
 from spark_jobs.definitions.spec import Aggregate, Lookup, Row, Sequence, Top
-from spark_jobs.definitions.stored_view import StoredView, batch_tables
+from spark_jobs.definitions.stored_view import AnyView, batch_tables
 from spark_jobs.definitions.windows import PANE, BoundWindow
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.expression import Expression
@@ -41,7 +40,7 @@ _OF_ITS_DAY = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateView(StoredView):
+class AggregateView(AnyView):
     declaration: Aggregate
     event_columns: EventTypes  # of its event types only
     keys: Mapping[str, Expression]  # as stored: with the pane of a window
@@ -52,6 +51,7 @@ class AggregateView(StoredView):
     derived: Mapping[str, Expression]
     having: Expression | None
     tombstone: BoundMeasure | None  # over changelogs: whether the last fact of the key removed it
+    side_inputs: ClassVar[tuple[str, ...]] = ()
 
     @property
     def lookups(self) -> Mapping[str, Lookup]:
@@ -81,15 +81,22 @@ class AggregateView(StoredView):
         return tuple(self.event_columns)
 
     @property
+    def row_types(self) -> tuple[str, ...]:
+        return self.event_types
+
+    @property
     def tables(self) -> tuple[str, ...]:
+        """The tables that a build of the view writes."""
         return batch_tables(self.id)[:1]
 
     @cached_property
     def stored_keys(self) -> tuple[str, ...]:
+        """The stored columns that tell apart the rows of which an answer is made."""
         return tuple(self.keys)
 
     @cached_property
     def sketches(self) -> tuple[str, ...]:
+        """The stored columns that are computed as lists of values and kept as sketches."""
         return tuple(part.column for part in self.state if part.kind == "SKETCH")
 
     @cached_property
@@ -122,10 +129,6 @@ class AggregateView(StoredView):
         return (used | {"event_type", "occurred_at"}) - self.each.keys()
 
     @cached_property
-    def field_kinds(self) -> dict[str, Kind]:
-        return {name: kind for shape in self.event_columns.values() for name, kind in shape.fields.items()}
-
-    @cached_property
     def key_schema(self) -> pa.Schema:
         """The keys of the partial, those of exact distinct counts last."""
         keys = [(name, arrow_of(key.kind)) for name, key in self.keys.items()]
@@ -134,10 +137,14 @@ class AggregateView(StoredView):
 
     @cached_property
     def partial_schema(self) -> pa.Schema:
-        return pa.schema([*self.key_schema, *((one.column, _arrow_of(one.kind)) for one in self.state)])
+        """What the speed layer stores of a micro-batch."""
+        kinds = {part.column: part.kind for part in self.state}
+        state = [(name, _STATE.get(kind) or arrow_of(cast(Kind, kind))) for name, kind in kinds.items()]
+        return pa.schema([*self.key_schema, *state])
 
     @cached_property
     def bucket(self) -> str | None:
+        """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
         if self.window:
             return PANE
         texts = {name: key.text.strip().lower() for name, key in self.keys.items()}
@@ -160,21 +167,21 @@ class BoundRow:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceView(StoredView):
+class SequenceView(AnyView):
     declaration: Sequence
     event_columns: EventTypes  # of its event types only
     rows: tuple[BoundRow, ...]
     resolve: Query | None
     hide: Expression | None
     alert_where: Expression | None
+    stored_keys: ClassVar[tuple[str, ...]] = ("key",)
+    sketches: ClassVar[tuple[str, ...]] = ()
+    bucket: ClassVar[str | None] = None
 
     @property
     def tables(self) -> tuple[str, ...]:
+        """The tables that a build of the view writes: rows, then results."""
         return batch_tables(self.id)[1:]
-
-    @property
-    def stored_keys(self) -> tuple[str, ...]:
-        return ("key",)
 
     @property
     def served_keys(self) -> Mapping[str, Kind]:
@@ -194,6 +201,7 @@ class SequenceView(StoredView):
 
     @cached_property
     def event_types(self) -> tuple[str, ...]:
+        """All event types that the view reads: those whose facts become rows, then those that stand beside them."""
         return (*self.row_types, *(name for name in self.side_inputs if name not in self.row_types))
 
     @cached_property
@@ -227,7 +235,3 @@ class SequenceView(StoredView):
 
 View = AggregateView | SequenceView
 """A view that both layers store; nothing is stored of a chained one (engine.chained_view)."""
-
-
-def _arrow_of(kind: StateKind) -> pa.DataType:
-    return _STATE.get(kind) or arrow_of(cast(Kind, kind))

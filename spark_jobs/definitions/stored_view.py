@@ -1,17 +1,9 @@
-"""A stored view, whatever its kind, as both layers, publication and serving see it.
+"""What a view has, whatever its kind: a name, a version, a declaration, and the names of what is stored of it."""
 
-AggregateView | SequenceView (bound_view) --as a StoredView--> tables, columns and keys, without asking which it is.
-"""
-
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from spark_jobs.definitions.event_columns import EventTypes
 from spark_jobs.definitions.spec import Aggregate, Lookup, Sequence
-from spark_jobs.expressions.kinds import Kind
 
 
 def batch_tables(view_id: str) -> tuple[str, str, str]:
@@ -20,11 +12,10 @@ def batch_tables(view_id: str) -> tuple[str, str, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Identity:
-    """A view's name and version, and the names made of them."""
-
+class AnyView:
     name: str
     version: int
+    declaration: Aggregate | Sequence
 
     @property
     def id(self) -> str:
@@ -36,14 +27,6 @@ class Identity:
         """The struct column of speed.partials."""
         return f"{self.name}_v{self.version}"
 
-
-@dataclass(frozen=True, eq=False)
-class StoredView(Identity, ABC):
-    """A view that both layers store."""
-
-    declaration: Aggregate | Sequence
-    event_columns: EventTypes  # of its event types only
-
     @property
     def owner(self) -> str:
         return self.declaration.owner
@@ -51,46 +34,6 @@ class StoredView(Identity, ABC):
     @property
     def description(self) -> str:
         return self.declaration.description
-
-    @property
-    @abstractmethod
-    def event_types(self) -> tuple[str, ...]:
-        """All event types that the view reads."""
-
-    @property
-    def row_types(self) -> tuple[str, ...]:
-        """The event types whose facts become its rows."""
-        return self.event_types
-
-    @property
-    def side_inputs(self) -> tuple[str, ...]:
-        """The event types whose newest fact that landed before a row stands beside the row."""
-        return ()
-
-    @property
-    @abstractmethod
-    def partial_schema(self) -> pa.Schema:
-        """What the speed layer stores of a micro-batch."""
-
-    @property
-    @abstractmethod
-    def stored_keys(self) -> tuple[str, ...]:
-        """The stored columns that tell apart the rows of which an answer is made."""
-
-    @property
-    def sketches(self) -> tuple[str, ...]:
-        """The stored columns that are computed as lists of values and kept as sketches."""
-        return ()
-
-    @property
-    @abstractmethod
-    def tables(self) -> tuple[str, ...]:
-        """The tables that a build of the view writes; for a sequence its rows, then its results."""
-
-    @property
-    def bucket(self) -> str | None:
-        """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
-        return None
 
     @property
     def lookups(self) -> Mapping[str, Lookup]:
@@ -101,13 +44,3 @@ class StoredView(Identity, ABC):
     def looked_up(self) -> frozenset[str]:
         """The names of the views whose answers are looked up."""
         return frozenset(lookup.view for lookup in self.lookups.values())
-
-    @property
-    @abstractmethod
-    def served_keys(self) -> Mapping[str, Kind]:
-        """The columns that tell the answer's rows apart."""
-
-    @property
-    @abstractmethod
-    def answer_kinds(self) -> Mapping[str, Kind]:
-        """The columns of the answer, those of lookups left out."""

@@ -18,11 +18,11 @@ START, END = "window_start", "window_end"
 _BACK = "pane__back"  # no name of an author has two underscores in a row
 
 
-def moment(dialect: Dialect, now: datetime | None) -> str:
+def moment(d: Dialect, now: datetime | None) -> str:
     """SQL of the moment of the question; None: the engine's clock."""
     if now:
-        return instant(str(since_epoch(now)), dialect)
-    return "current_timestamp()" if dialect is Dialect.SPARK else "now()"
+        return instant(str(since_epoch(now)), d)
+    return "current_timestamp()" if d is Dialect.SPARK else "now()"
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,8 @@ class BoundWindow:
         """The served keys that take the place of the pane."""
         return {START: "TIMESTAMP", END: "TIMESTAMP"} if isinstance(self.declaration, Hopping) else {}
 
-    def rows(self, dialect: Dialect, relation: str, now: datetime | None) -> str:
+    def rows(self, d: Dialect, relation: str, now: datetime | None) -> str:
         """SELECT of the relation's rows, each with its window's columns. `now`: None for the engine's clock."""
-        d = dialect
         if not isinstance(self.declaration, Hopping):
             at = moment(d, now)
             since = instant(f"{micros(at, d)} - {self.size:d}", d)
@@ -53,9 +52,8 @@ class BoundWindow:
         end = f"{start} + {self.size:d}"
         return f"SELECT *, {instant(start, d)} AS {START}, {instant(end, d)} AS {END} FROM ({each})"
 
-    def panes(self, dialect: Dialect, start: datetime | None, end: datetime | None, now: datetime) -> str:
+    def panes(self, d: Dialect, start: datetime | None, end: datetime | None, now: datetime) -> str:
         """SQL that is true for the panes of the windows that begin at `start` and end at `end`, where given."""
-        d = dialect
         if not isinstance(self.declaration, Hopping):
             upper = since_epoch(now)
             return f"{micros(PANE, d)} > {upper - self.size:d} AND {micros(PANE, d)} <= {upper:d}"

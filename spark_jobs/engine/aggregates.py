@@ -2,15 +2,15 @@
 
 facts --partials--> keys and partial columns --merged--> one row per key --final--> the answer (`answered` per stored
 key, widened to windows, with derived columns, ranked, joined with lookups).
-Facts that fail an expression are left out of the partials and listed by `rejects`.
+Facts that fail an expression are left out of the partials and listed by `partials.rejects`, from `faults`.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import RANK, AggregateView
 from spark_jobs.definitions.event_columns import ENVELOPE
+from spark_jobs.definitions.measures.base import BoundMeasure
 from spark_jobs.definitions.spec import Top
 from spark_jobs.expressions.dialect import (
     Dialect,
@@ -19,21 +19,24 @@ from spark_jobs.expressions.dialect import (
     filled,
     listed,
     micros,
+    null_of,
     order_of_events,
     placed,
     quote,
     rendered,
-    type_of,
 )
+from spark_jobs.expressions.expression import Expression
 
 COORDINATES = ("lsn", "topic", "partition", "offset")
+Fault = tuple[str, Expression | None, str | None, str]
+"""The name of a condition, the condition, SQL of the part that fails where it is true (or None), relation of facts."""
 
 
-def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -> str:
+def source(view: AggregateView, d: Dialect, facts_of: Mapping[str, str]) -> str:
     """SELECT of the facts of the event types in `facts_of` (event type -> relation), with the columns in use."""
     used = sorted(view.used_columns)
     return " UNION ALL ".join(
-        f"SELECT {listed(COORDINATES, dialect)}, {_columns(view, event_type, used, dialect)} FROM {relation}"
+        f"SELECT {listed(COORDINATES, d)}, {_columns(view, event_type, used, d)} FROM {relation}"
         for event_type, relation in facts_of.items()
         if event_type in view.event_types
     )
@@ -42,22 +45,21 @@ def source(view: AggregateView, dialect: Dialect, facts_of: Mapping[str, str]) -
 def _columns(view: AggregateView, event_type: str, used: list[str], d: Dialect) -> str:
     """The columns in use; a field that this event type lacks is NULL."""
     there = {*ENVELOPE, *view.event_columns[event_type].fields}
-    kinds = view.field_kinds
+    kinds = {name: kind for columns in view.event_columns.values() for name, kind in columns.fields.items()}
     return ", ".join(
-        quote(name, d) if name in there else f"CAST(NULL AS {type_of(kinds[name], d)}) AS {quote(name, d)}"
-        for name in used
+        quote(name, d) if name in there else f"{null_of(kinds[name], d)} AS {quote(name, d)}" for name in used
     )
 
 
-def counted(view: AggregateView, dialect: Dialect, facts: str) -> str:
+def counted(view: AggregateView, d: Dialect, facts: str) -> str:
     """SELECT of the facts (with `each`: of their elements) that fulfil the view's condition."""
-    where = f" WHERE {rendered(view.where, dialect)}" if view.where else ""
-    return f"SELECT * FROM ({_elements(view, dialect, facts)}){where}"
+    where = f" WHERE {rendered(view.where, d)}" if view.where else ""
+    return f"SELECT * FROM ({_elements(view, d, facts)}){where}"
 
 
-def partials(view: AggregateView, dialect: Dialect, facts: str, per: Iterable[str] = ()) -> str:
+def partials(view: AggregateView, d: Dialect, facts: str, per: Iterable[str] = ()) -> str:
     """Keys and partial columns of `facts` (a SELECT made by `source`), grouped also by the columns `per`."""
-    d, per = dialect, list(per)
+    per = list(per)
     keys = listed([*per, *view.keys, *view.distinct_keys], d)
     made = ", ".join(f"{filled(part.make, d)} AS {quote(part.column, d)}" for part in view.state)
     return f"SELECT {', '.join(filter(None, [keys, made]))} FROM ({_measured(view, d, facts, per)}) GROUP BY {keys}"
@@ -79,27 +81,17 @@ def _measured(view: AggregateView, d: Dialect, facts: str, per: list[str]) -> st
 
 
 def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
-    columns = []
+    """The columns of the measured value, which may be a key of the partial, and of the filter."""
     condition = rendered(measure.condition, d) if measure.condition else None
-    if condition and not measure.measure.joins_key:
-        columns.append(f"({condition}) AS {measure.filter}")
-    if measure.value:
-        value = _within(measure, rendered(measure.value, d))
-        if measure.measure.joins_key:
-            value = filled(placed(measure.measure.keyed, x=f"({value})"), d)
-            only = f"CASE WHEN {condition} THEN {value} END" if condition else value
-            columns.append(f"{only} AS {quote(f'{measure.name}__value', d)}")
-        else:
-            columns.append(f"{value} AS {measure.input}")
-    return columns
-
-
-def _within(measure: BoundMeasure, value: str) -> str:
-    """The value, NULL beyond the measure's limit, so that no engine overflows."""
-    limit = measure.measure.limit
-    if limit is None or measure.kind != "BIGINT":
-        return value
-    return f"CASE WHEN ({value}) BETWEEN {-limit} AND {limit} THEN {value} END"
+    value = rendered(measure.value, d) if measure.value else None
+    if value and (limit := measure.limit):  # NULL beyond it, so that no engine overflows
+        value = f"CASE WHEN ({value}) BETWEEN {-limit} AND {limit} THEN {value} END"
+    if value and measure.measure.joins_key:
+        value = filled(placed(measure.measure.keyed, x=f"({value})"), d)
+        only = f"CASE WHEN {condition} THEN {value} END" if condition else value
+        return [f"{only} AS {quote(f'{measure.name}__value', d)}"]
+    columns = [f"({condition}) AS {measure.filter}"] if condition else []
+    return [*columns, f"{value} AS {measure.input}"] if value else columns
 
 
 def _elements(view: AggregateView, d: Dialect, facts: str) -> str:
@@ -109,11 +101,11 @@ def _elements(view: AggregateView, d: Dialect, facts: str) -> str:
     return facts
 
 
-def failed_at(view: AggregateView, dialect: Dialect) -> str | None:
+def failed_at(view: AggregateView, d: Dialect) -> str | None:
     """SQL: the part of the view at which a fact's evaluation fails, or NULL; None where nothing can fail."""
-    tests = [(f"key {name}", failing(key, dialect)) for name, key in view.keys.items()]
+    tests = [(f"key {name}", failing(key, d)) for name, key in view.keys.items()]
     for measure in view.measures:
-        tests += [(f"measure {measure.name}", test) for test in _measure_fails(measure, dialect)]
+        tests += [(f"measure {measure.name}", test) for test in _measure_fails(measure, d)]
     cases = [f"WHEN {test} THEN '{name}'" for name, test in tests if test]
     return f"CASE {' '.join(cases)} END" if cases else None
 
@@ -123,8 +115,7 @@ def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
     tests = []
     if measure.value:
         tests.append(failing(measure.value, d))
-        if measure.measure.limit and measure.kind == "BIGINT":
-            limit = measure.measure.limit
+        if limit := measure.limit:
             tests.append(f"({rendered(measure.value, d)}) NOT BETWEEN {-limit} AND {limit}")
     if measure.condition:
         only = rendered(measure.condition, d)
@@ -133,38 +124,25 @@ def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
     return [test for test in tests if test]
 
 
-def rejects(view: AggregateView, dialect: Dialect, facts: str) -> str | None:
-    """Coordinates, event_type and `field` (where it failed) of the facts that fail; None where none can."""
-    d = dialect
-    failed, where_fails = failed_at(view, d), failing(view.where, d) if view.where else None
-    if not failed and not where_fails:
-        return None
-    only = f"({rendered(view.where, d)})" if view.where else "TRUE"
-    field = f"CASE WHEN {where_fails or 'FALSE'} THEN 'where' WHEN {only} THEN {failed or 'NULL'} END"
-    columns = listed([*COORDINATES, "event_type"], d)
-    inner = f"SELECT {columns}, {field} AS field FROM ({_elements(view, d, facts)})"
-    return f"SELECT {columns}, min(field) AS field FROM ({inner}) WHERE field IS NOT NULL GROUP BY {columns}"
+def faults(view: AggregateView, d: Dialect, facts: str) -> list[Fault]:
+    """Where the view's condition and its parts may fail, over the relation of facts."""
+    return [("where", view.where, failed_at(view, d), f"({_elements(view, d, facts)})")]
 
 
-def merged(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
+def merged(view: AggregateView, d: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
     """Partials of `relation`, one row per key (or per `by`, in the place of the view's keys); the same columns out."""
-    keys = listed([*(view.keys if by is None else by), *view.distinct_keys], dialect)
-    parts = [f"{filled(part.merge, dialect)} AS {quote(part.column, dialect)}" for part in view.state]
+    keys = listed([*(view.keys if by is None else by), *view.distinct_keys], d)
+    parts = [f"{filled(part.merge, d)} AS {quote(part.column, d)}" for part in view.state]
     return f"SELECT {', '.join([keys, *parts])} FROM {relation} GROUP BY {keys}"
 
 
 def final(
-    view: AggregateView,
-    dialect: Dialect,
-    relation: str,
-    lookups: Mapping[str, str] | None = None,
-    now: datetime | None = None,
+    view: AggregateView, d: Dialect, relation: str, lookups: Mapping[str, str] = {}, now: datetime | None = None
 ) -> str:
     """The answer over merged partials.
 
     lookups: column -> relation of the looked-up view's answer. now: of a trailing window, or None: the engine's clock.
     """
-    d = dialect
     if view.window:
         windows = f"({view.window.rows(d, relation, now)})"
         relation = f"({merged(view, d, windows, view.served_keys)})"
@@ -172,19 +150,18 @@ def final(
     if view.top:
         answer = _ranked(view, view.top, d, answer)
     for name, lookup in view.lookups.items():
-        other = (lookups or {})[name]
         answer = (
             f"SELECT a.*, b.{quote('found', d)} AS {quote(name, d)} FROM ({answer}) a LEFT JOIN "
-            f"{other} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
+            f"{lookups[name]} b ON a.{quote(lookup.key, d)} = b.{quote('looked_up', d)}"
         )
     return answer
 
 
-def answered(view: AggregateView, dialect: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
+def answered(view: AggregateView, d: Dialect, relation: str, by: Iterable[str] | None = None) -> str:
     """Keys (or `by`) and measures over merged partials; a changelog's deleted rows are left out."""
-    d, keys = dialect, list(view.keys if by is None else by)
+    keys = list(view.keys if by is None else by)
     alive = " WHERE NOT coalesce(event__deleted, false)" if view.tombstone else ""
-    answers = ", ".join(f"{_answer(measure, d)} AS {quote(measure.name, d)}" for measure in view.measures)
+    answers = ", ".join(f"{filled(m.measure.final(m.name, m.kind), d)} AS {quote(m.name, d)}" for m in view.measures)
     return f"SELECT {listed(keys, d)}, {answers} FROM {_counted(view, d, relation, keys)}{alive}"
 
 
@@ -203,10 +180,6 @@ def _ranked(view: AggregateView, top: Top, d: Dialect, answer: str) -> str:
     per = f"PARTITION BY {listed(top.per, d)} " if top.per else ""
     ranked = f"SELECT *, CAST(row_number() OVER ({per}{order}) AS BIGINT) AS {RANK} FROM ({answer})"
     return f"SELECT * FROM ({ranked}) WHERE {RANK} <= {top.k:d}"
-
-
-def _answer(measure: BoundMeasure, d: Dialect) -> str:
-    return filled(measure.measure.final(measure.name, measure.kind), d)
 
 
 def _counted(view: AggregateView, d: Dialect, relation: str, by: Iterable[str]) -> str:

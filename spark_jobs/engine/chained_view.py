@@ -10,8 +10,8 @@ from datetime import datetime
 from spark_jobs.definitions.binder import ViewError, bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.definitions.event_columns import EventColumns
-from spark_jobs.definitions.spec import Aggregate, Lookup
-from spark_jobs.definitions.stored_view import Identity
+from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.definitions.stored_view import AnyView
 from spark_jobs.definitions.windows import moment
 from spark_jobs.engine import aggregates
 from spark_jobs.expressions.dialect import Dialect, failing, listed, quote, rendered
@@ -21,23 +21,12 @@ ASKED_AT = "asked_at"
 
 
 @dataclass(frozen=True, eq=False)
-class ChainedView(Identity):
+class ChainedView(AnyView):
     """aggregate: the view, with the answer of `base` in the place of an event type."""
 
+    declaration: Aggregate
     base: "Served"
     aggregate: AggregateView
-
-    @property
-    def declaration(self) -> Aggregate:
-        return self.aggregate.declaration
-
-    @property
-    def owner(self) -> str:
-        return self.aggregate.owner
-
-    @property
-    def description(self) -> str:
-        return self.aggregate.description
 
     @property
     def event_types(self) -> tuple[str, ...]:
@@ -50,10 +39,6 @@ class ChainedView(Identity):
     @property
     def answer_kinds(self) -> Mapping[str, Kind]:
         return self.aggregate.answer_kinds
-
-    @property
-    def lookups(self) -> Mapping[str, Lookup]:
-        return {}
 
 
 Served = View | ChainedView
@@ -71,7 +56,7 @@ def stored_of(view: Served) -> View:
     return stored_of(view.base) if isinstance(view, ChainedView) else view
 
 
-def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> ChainedView:
+def bind_chained(name: str, declared: Aggregate, base: Served) -> ChainedView:
     """Parse the expressions against the columns that `base` serves. Raises: ViewError, ExpressionError."""
     for what in ("of", "each", "lookups", "window"):
         if getattr(declared, what):
@@ -82,10 +67,8 @@ def bind_chained(name: str, file: str, declared: Aggregate, base: Served) -> Cha
     if ASKED_AT in columns:
         raise ViewError(f"{base.name} has a column {ASKED_AT}", "rename it: that is the moment of the question here")
     shape = EventColumns({**columns, ASKED_AT: "TIMESTAMP"}, has_envelope=False)
-    aggregate = bind_aggregate(name, file, replace(declared, of=base.name, of_view=None), {base.name: shape})
-    view = ChainedView(
-        name=name, version=declared.version, base=base, aggregate=replace(aggregate, declaration=declared)
-    )
+    aggregate = bind_aggregate(name, replace(declared, of=base.name, of_view=None), {base.name: shape})
+    view = ChainedView(name, declared.version, declared, base, replace(aggregate, declaration=declared))
     _check_measures(view)
     return view
 
@@ -95,46 +78,38 @@ def check_base(view: ChainedView, version: View) -> None:
     used = frozenset[str]().union(*(expression.columns for expression in view.aggregate.expressions)) - {ASKED_AT}
     kinds, other = view.base.answer_kinds, version.answer_kinds
     if lacking := sorted(name for name in used if other.get(name) != kinds[name]):
-        raise ViewError(
-            f"{version.id} does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does",
-            "use columns that all versions serve, or take the older version's file away",
-        )
+        reason = f"does not serve {', '.join(lacking)} as {view.base.name} of version {view.base.version} does"
+        hint = "use columns that all versions serve, or take the older version's file away"
+        raise ViewError(f"{version.id} {reason}", hint)
 
 
 def _check_measures(view: ChainedView) -> None:
     for measure in view.aggregate.measures:
         if measure.measure.order or any(part.kind == "SKETCH" for part in measure.state):
-            kind = type(measure.measure).__name__
-            raise ViewError(
-                f"measure {measure.name}: {kind} in a chained view", "rows of an answer have no order: use others"
-            )
+            reason = f"measure {measure.name}: {type(measure.measure).__name__} in a chained view"
+            raise ViewError(reason, "rows of an answer have no order: use others")
     for expression in view.aggregate.expressions:
-        if any(failing(expression, dialect) for dialect in Dialect):
-            raise ViewError(
-                f"`{expression.text}` can fail, and a row of an answer has no place where it could be rejected",
-                "use try_add, try_multiply, try_divide or try_cast, which give NULL",
-            )
+        if any(failing(expression, d) for d in Dialect):
+            reason = f"`{expression.text}` can fail, and a row of an answer has no place where it could be rejected"
+            raise ViewError(reason, "use try_add, try_multiply, try_divide or try_cast, which give NULL")
 
 
-def answered(view: ChainedView, dialect: Dialect, answer: str, now: datetime | None = None) -> str:
+def answered(view: ChainedView, d: Dialect, answer: str, now: datetime | None = None) -> str:
     """The answer over `answer`, a SELECT of the base's. `now`: the moment of the question; None: the engine's clock."""
-    made = aggregates.partials(view.aggregate, dialect, _asked(dialect, answer, now))
-    return aggregates.final(view.aggregate, dialect, f"({made})")
+    made = aggregates.partials(view.aggregate, d, _asked(d, answer, now))
+    return aggregates.final(view.aggregate, d, f"({made})")
 
 
-def contributing_rows(
-    view: ChainedView, base: Served, dialect: Dialect, answer: str, now: datetime | None = None
-) -> str:
+def contributing_rows(view: ChainedView, base: Served, d: Dialect, answer: str, now: datetime | None = None) -> str:
     """The rows of the answer `base` that count, each with the keys that it counts for (named k__<key>)."""
-    d = dialect
     keys = [f"{rendered(key, d)} AS {quote(f'k__{name}', d)}" for name, key in view.aggregate.keys.items()]
     columns = listed(base.answer_kinds, d)
     where = f" WHERE {rendered(view.aggregate.where, d)}" if view.aggregate.where else ""
     return f"SELECT {columns}, {', '.join(keys)} FROM ({_asked(d, answer, now)}){where}"
 
 
-def _asked(dialect: Dialect, answer: str, now: datetime | None) -> str:
-    return f"SELECT *, {moment(dialect, now)} AS {ASKED_AT} FROM ({answer})"
+def _asked(d: Dialect, answer: str, now: datetime | None) -> str:
+    return f"SELECT *, {moment(d, now)} AS {ASKED_AT} FROM ({answer})"
 
 
 def ordered(declared: Mapping[str, Aggregate]) -> list[str]:

@@ -19,7 +19,7 @@ from spark_jobs.engine import aggregates, sequences
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions import duckdb_session
-from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.expressions.dialect import Dialect, failing, listed, rendered
 
 MANY_ROWS = 50_000
 EXPRESSION_FAILED = "expression_failed"
@@ -49,7 +49,7 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
     with _registered(facts) as connection:
         for view in views:
             try:
-                partials, rejected = _one(connection, view, present, many)
+                partials, rejected = _computed(connection, view, present, many)
             except (duckdb.Error, pa.ArrowException) as error:
                 passed.failed[view.column] = f"{type(error).__name__}: {error}"
             else:
@@ -105,11 +105,23 @@ def counted(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str:
 def rejects(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str | None:
     """SELECT of lsn, topic, partition, offset, event_type, field of the view's rejects; None if there can be none."""
     if isinstance(view, SequenceView):
-        return sequences.rejects(view, d, facts_of)
-    return aggregates.rejects(view, d, aggregates.source(view, d, facts_of))
+        faults = sequences.faults(view, d, facts_of)
+    else:
+        faults = aggregates.faults(view, d, aggregates.source(view, d, facts_of))
+    columns, selects = listed([*aggregates.COORDINATES, "event_type"], d), []
+    for part, where, failed, facts in faults:
+        where_fails = failing(where, d) if where else None
+        if failed or where_fails:
+            only = f"({rendered(where, d)})" if where else "TRUE"
+            field = f"CASE WHEN {where_fails or 'FALSE'} THEN '{part}' WHEN {only} THEN {failed or 'NULL'} END"
+            selects.append(f"SELECT {columns}, {field} AS field FROM {facts}")
+    if not selects:
+        return None
+    both = " UNION ALL ".join(selects)
+    return f"SELECT {columns}, min(field) AS field FROM ({both}) WHERE field IS NOT NULL GROUP BY {columns}"
 
 
-def _one(
+def _computed(
     connection: duckdb.DuckDBPyConnection, view: View, present: frozenset[str], many: bool
 ) -> tuple[pa.Table, list[pa.Table]]:
     """The view's partials, and the facts that it rejects."""
@@ -134,10 +146,6 @@ def _run(connection: duckdb.DuckDBPyConnection, query: str, many: bool) -> pa.Ta
 
 
 def _named(rejected: pa.Table, view: View) -> pa.Table:
-    size = rejected.num_rows
-    return (
-        rejected.append_column("view", pa.repeat(pa.scalar(view.column), size))
-        .append_column("reason", pa.repeat(pa.scalar(EXPRESSION_FAILED), size))
-        .select(REJECTS.names)
-        .cast(REJECTS)
-    )
+    for name, said in {"view": view.column, "reason": EXPRESSION_FAILED}.items():
+        rejected = rejected.append_column(name, pa.repeat(said, rejected.num_rows))
+    return rejected.select(REJECTS.names).cast(REJECTS)

@@ -21,8 +21,8 @@ OUTCOME_ROW = pa.schema(
     [*row_types.FACT, ("noted_type", pa.string()), ("verdict", pa.string()), ("reason", pa.string())]
 )
 """Contract.fact_schema of RECORD_OUTCOME."""
-OF = ("lsn", "topic", "partition", "offset", "timestamp")
-"""The columns that an outcome takes from its record."""
+CARRIED = ("lsn", "topic", "partition", "offset", "timestamp")
+"""The columns that a fact or an outcome takes over from its record."""
 
 LATE, DUPLICATE, REJECTED = "late", "duplicate", "rejected"
 REPEATED = "repeated"
@@ -41,7 +41,7 @@ def of_decoded(facts: Facts, rejects: pa.Table) -> pa.Table:
 
 
 def of_duplicates(lost: pa.Table) -> pa.Table:
-    """Outcomes of duplicates (columns OF and event_type)."""
+    """Outcomes of duplicates (columns CARRIED and event_type)."""
     return _outcomes(lost, lost["event_type"], DUPLICATE, pa.repeat(REPEATED, lost.num_rows))
 
 
@@ -52,15 +52,17 @@ def settled(facts: Facts, duplicates: pa.Table) -> dict[str, pa.Table]:
     parts = {event_type: divided(rows, duplicates) for event_type, rows in facts.items()}
     kept = {event_type: left for event_type, (left, _) in parts.items()}
     lost = [of_duplicates(repeated) for event_type, (_, repeated) in parts.items() if event_type != RECORD_OUTCOME]
-    return kept | {RECORD_OUTCOME: pa.concat_tables([kept.get(RECORD_OUTCOME, OUTCOME_ROW.empty_table()), *lost])}
+    return _with_outcomes(kept, lost)
 
 
 def either_way(facts: Facts) -> dict[str, pa.Table]:
     """Records that one layer counts and the other takes for duplicates, with the outcomes in either layer."""
-    repeated = [of_duplicates(rows) for rows in countable(facts).values()]
-    return dict(facts) | {
-        RECORD_OUTCOME: pa.concat_tables([facts.get(RECORD_OUTCOME, OUTCOME_ROW.empty_table()), *repeated])
-    }
+    return _with_outcomes(facts, [of_duplicates(rows) for rows in countable(facts).values()])
+
+
+def _with_outcomes(facts: Facts, more: list[pa.Table]) -> dict[str, pa.Table]:
+    outcomes = [facts.get(RECORD_OUTCOME, OUTCOME_ROW.empty_table()), *more]
+    return {**facts, RECORD_OUTCOME: pa.concat_tables(outcomes)}
 
 
 def countable(facts: Facts) -> dict[str, pa.Table]:
@@ -74,7 +76,7 @@ def _late(event_type: str, facts: pa.Table) -> pa.Table | None:
     if not pc.any(is_late).as_py():
         return None
     rows = np.flatnonzero(is_late.fill_null(False).to_numpy())
-    late, happened = facts.select(OF).take(rows), happened.take(rows)
+    late, happened = facts.select(CARRIED).take(rows), happened.take(rows)
     arrived = late["timestamp"].cast(pa.int64())
     degree = np.searchsorted([*LATENESS.values()], pc.subtract(arrived, happened).to_numpy()) - 1
     reasons = pa.DictionaryArray.from_arrays(pa.array(degree), [*LATENESS]).cast(pa.string())
@@ -84,7 +86,7 @@ def _late(event_type: str, facts: pa.Table) -> pa.Table | None:
 def _outcomes(records: pa.Table, noted_type: pa.Array, verdict: str, reason: pa.Array) -> pa.Table:
     size = records.num_rows
     columns = {
-        **{name: records[name] for name in OF},
+        **{name: records[name] for name in CARRIED},
         "event_type": pa.repeat(RECORD_OUTCOME, size),
         "occurred_at": _kept(records["timestamp"]),
         "schema_version": pa.repeat(pa.scalar(1, pa.int32()), size),

@@ -4,7 +4,7 @@ rows -> named relations, the last of them `live` -> resolved (DuckDB) -> all row
 `replayed` is the serving rule (docs/sequences.md, rule 11) with the new rows: what they do not touch is kept.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,26 +30,17 @@ class Queries:
     results: str
 
 
-@dataclass(frozen=True)
-class Stored:
-    """What was built: two relations with `stretch_end`."""
-
-    rows: str
-    results: str
-
-
 def from_scratch(view: SequenceView, d: Dialect, named: Named, everything: str) -> Queries:
     """All rows and results of the query `everything` (lsn and the stored row columns)."""
-    rows, results = (listed(names, d) for names in _columns(view))
-    return Queries(
-        ((named("live"), everything),),
-        f"SELECT {rows} FROM {named('made_rows')}",
-        f"SELECT {results} FROM {named('made_results')}",
-    )
+    (_, rows), (_, results) = _made(view, d, named)
+    return Queries(((named("live"), everything),), rows, results)
 
 
-def _columns(view: SequenceView) -> tuple[list[str], list[str]]:
-    return ["lsn", *view.row_kinds, "stretch_end"], [*view.result_kinds, "stretch_end"]
+def _made(view: SequenceView, d: Dialect, named: Named) -> Iterator[tuple[list[str], str]]:
+    """For rows and for results: the stored columns, and the SELECT of what `resolved` made of `live`."""
+    for what, columns in {"made_rows": ["lsn", *view.row_kinds], "made_results": [*view.result_kinds]}.items():
+        stored = [*columns, "stretch_end"]
+        yield stored, f"SELECT {listed(stored, d)} FROM {named(what)}"
 
 
 def resolved(view: SequenceView, live: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -71,35 +62,21 @@ def deep_keys(recent: str, horizon: int) -> str:
 
 
 def replayed(
-    view: SequenceView, d: Dialect, named: Named, recent: str, stored: Stored, deep: tuple[str, str] | None = None
+    view: SequenceView, d: Dialect, named: Named, recent: str, built: Sequence[str], deep: tuple[str, str] | None = None
 ) -> Queries:
-    """What was stored, with the rows of the relation `recent` added.
+    """What was `built` (the relations of rows and of results), with the rows of the relation `recent` added.
 
     deep: relation of the deep keys, and the query of all rows, from which those keys are replayed as a whole.
     """
-    new, live = named("new"), named("live")
-    rows = _with_deep(recent, stored.rows, deep)
-    relations = ((new, rows.new), (live, sequences.live(["lsn", *view.row_kinds], d, rows.stored, new)))
-    parts = zip((stored.rows, stored.results), (named("made_rows"), named("made_results")), _columns(view), strict=True)
-    return Queries(
-        relations,
-        *(
-            f"{sequences.kept(columns, d, built, new)} UNION ALL SELECT {listed(columns, d)} FROM {made}"
-            for built, made, columns in parts
-        ),
+    new, added, rows = named("new"), f"SELECT * FROM {recent}", built[0]
+    if deep:
+        keys, everything = deep
+        others = f"SELECT n.* FROM {recent} n ANTI JOIN {keys} k ON n.key = k.key"
+        added = f"{others} UNION ALL SELECT a.* FROM ({everything}) a SEMI JOIN {keys} k ON a.key = k.key"
+        rows = f"(SELECT r.* FROM {rows} r ANTI JOIN {keys} k ON r.key = k.key)"
+    live = sequences.live(["lsn", *view.row_kinds], d, rows, new)
+    both = (
+        f"{sequences.kept(columns, d, stored, new)} UNION ALL {made}"
+        for stored, (columns, made) in zip(built, _made(view, d, named), strict=True)
     )
-
-
-@dataclass(frozen=True)
-class _Rows:
-    new: str
-    stored: str
-
-
-def _with_deep(recent: str, stored: str, deep: tuple[str, str] | None) -> _Rows:
-    if deep is None:
-        return _Rows(f"SELECT * FROM {recent}", stored)
-    keys, everything = deep
-    others = f"SELECT n.* FROM {recent} n ANTI JOIN {keys} k ON n.key = k.key"
-    whole = f"SELECT a.* FROM ({everything}) a SEMI JOIN {keys} k ON a.key = k.key"
-    return _Rows(f"{others} UNION ALL {whole}", f"(SELECT r.* FROM {stored} r ANTI JOIN {keys} k ON r.key = k.key)")
+    return Queries(((new, added), (named("live"), live)), *both)

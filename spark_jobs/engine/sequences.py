@@ -5,48 +5,46 @@ The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from datetime import datetime
 
 from spark_jobs.definitions.bound_view import FOREVER, BoundRow, SequenceView
+from spark_jobs.engine.aggregates import COORDINATES, Fault
 from spark_jobs.expressions.dialect import (
     Dialect,
     failing,
     instant,
     listed,
     micros,
+    null_of,
     quote,
     rendered,
     tie_of_events,
     type_of,
 )
+from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.expressions.query.render import RELATION
 
+LATE, HOT_KEY = "late", "hot_key"
+Spans = tuple[str, str, str]
+"""A relation of which each row covers a time: SQL of the relation, of its start and of its end."""
 
-def rows(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
+
+def rows(view: SequenceView, d: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
     """The stored row of every fact in `facts_of` (event type -> relation; at least one of the view's), after its
     `positions` (columns of the fact)."""
-    before = listed(positions, dialect)
-    selects = [
-        _row(view, row, dialect, before, _facts(row, dialect, facts_of))
-        for row in view.rows
-        if row.declaration.of in facts_of
-    ]
-    return " UNION ALL ".join(selects)
+    present = [row for row in view.rows if row.declaration.of in facts_of]
+    return " UNION ALL ".join(_row(view, row, d, positions, _facts(row, d, facts_of)) for row in present)
 
 
-def _row(view: SequenceView, row: BoundRow, d: Dialect, before: str, facts: str) -> str:
+def _row(view: SequenceView, row: BoundRow, d: Dialect, positions: Sequence[str], facts: str) -> str:
     ts = f"CAST({micros(rendered(row.ts, d), d)} AS BIGINT)"
-    columns = [
-        f"{rendered(row.columns[name], d)} AS {quote(name, d)}"
-        if name in row.columns
-        else f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}"
-        for name, kind in view.columns.items()
-    ]
+    made = {name: rendered(column, d) for name, column in row.columns.items()}
+    columns = [f"{made.get(name) or null_of(kind, d)} AS {quote(name, d)}" for name, kind in view.columns.items()]
     fixed = [f"{rendered(row.key, d)} AS key", f"{ts} AS ts", f"'{row.kind}' AS kind", f"{tie_of_events(d)} AS tie"]
     where = [f"({rendered(row.where, d)})"] if row.where else []
     where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
     clause = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT {', '.join([before, *fixed, *columns])} FROM {facts}{clause}"
+    return f"SELECT {', '.join([listed(positions, d), *fixed, *columns])} FROM {facts}{clause}"
 
 
 def side_input_key(event_type: str) -> str:
@@ -61,13 +59,9 @@ def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
         return facts
     known = facts_of.get(side_input_key(side_input), facts_of.get(side_input))
     if known is None:
-        nothing = ", ".join(
-            f"CAST(NULL AS {type_of(kind, d)}) AS {quote(name, d)}" for name, kind in row.side_columns.items()
-        )
+        nothing = ", ".join(f"{null_of(kind, d)} AS {quote(name, d)}" for name, kind in row.side_columns.items())
         return f"(SELECT *, {nothing} FROM {facts})"
-    after = (
-        f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(('lsn', 'topic', 'partition', 'offset'), d)})"
-    )
+    after = f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(COORDINATES, d)})"
     spans = f"SELECT lsn AS since_lsn, {after} AS until_lsn, {listed(row.side_columns, d)} FROM {known}"
     columns = ", ".join(f"g.{quote(name, d)}" for name in row.side_columns)
     return (
@@ -75,85 +69,57 @@ def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
     )
 
 
-def failed_at(row: BoundRow, dialect: Dialect) -> str | None:
+def failed_at(row: BoundRow, d: Dialect) -> str | None:
     """SQL: the part of the row at which a fact's evaluation fails, or NULL; None where nothing can fail.
 
     A row needs a key and a time.
     """
-    d = dialect
-    found = [("key", failing(row.key, d)), ("ts", failing(row.ts, d))]
-    found += [(f"column {name}", failing(column, d)) for name, column in row.columns.items()]
-    needed = [("key", row.key), ("ts", row.ts)]
-    found += [(name, f"{rendered(e, d)} IS NULL") for name, e in needed if not row.event.never_null(e)]
-    cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in found if test]
+    needed = {"key": row.key, "ts": row.ts}
+    parts = needed | {f"column {name}": column for name, column in row.columns.items()}
+    tests = [(name, failing(part, d)) for name, part in parts.items()]
+    tests += [(name, f"{rendered(part, d)} IS NULL") for name, part in needed.items() if not row.event.never_null(part)]
+    cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in tests if test]
     return f"CASE {' '.join(cases)} END" if cases else None
 
 
-def rejects(view: SequenceView, dialect: Dialect, facts_of: Mapping[str, str]) -> str | None:
-    """Coordinates, event_type and `field` of the facts that fail; None where none can."""
-    coordinates = listed(("lsn", "topic", "partition", "offset", "event_type"), dialect)
-    selects = []
-    for row in view.rows:
-        found = _found(row, dialect)
-        if found and row.declaration.of in facts_of:
-            selects.append(f"SELECT {coordinates}, {found} AS field FROM {_facts(row, dialect, facts_of)}")
-    if not selects:
-        return None
-    return (
-        f"SELECT {coordinates}, min(field) AS field FROM ({' UNION ALL '.join(selects)}) "
-        f"WHERE field IS NOT NULL GROUP BY {coordinates}"
-    )
+def faults(view: SequenceView, d: Dialect, facts_of: Mapping[str, str]) -> list[Fault]:
+    """Where the conditions and the parts of the rows may fail, each over the relation of its facts."""
+    rows = [row for row in view.rows if row.declaration.of in facts_of]
+    return [(f"{row.kind} where", row.where, failed_at(row, d), _facts(row, d, facts_of)) for row in rows]
 
 
-def _found(row: BoundRow, d: Dialect) -> str | None:
-    failed, where_fails = failed_at(row, d), failing(row.where, d) if row.where else None
-    if not failed and not where_fails:
-        return None
-    only = f"({rendered(row.where, d)})" if row.where else "TRUE"
-    return f"CASE WHEN {where_fails or 'FALSE'} THEN '{row.kind} where' WHEN {only} THEN {failed or 'NULL'} END"
-
-
-def resolve(view: SequenceView, dialect: Dialect, relation: str) -> str:
+def resolve(view: SequenceView, d: Dialect, relation: str) -> str:
     """The results of the rows in `relation`: key, opened_at, closes_at and the view's columns."""
     if view.resolve is not None:
-        query = rendered(view.resolve, dialect).replace(RELATION, relation)
-        return f"SELECT {listed(view.result_kinds, dialect)} FROM ({query})"
+        query = rendered(view.resolve, d).replace(RELATION, relation)
+        return f"SELECT {listed(view.result_kinds, d)} FROM ({query})"
     columns = [
-        f"{micros(quote(name, dialect), dialect)} AS {quote(name, dialect)}"
-        if kind == "TIMESTAMP"
-        else quote(name, dialect)
+        f"{micros(quote(name, d), d)} AS {quote(name, d)}" if kind == "TIMESTAMP" else quote(name, d)
         for name, kind in view.columns.items()
     ]
     return f"SELECT {', '.join(['key', 'ts AS opened_at', 'ts AS closes_at', *columns])} FROM {relation}"
 
 
-def stretches(view: SequenceView, dialect: Dialect, rows: str, results: str) -> tuple[str, str]:
+def stretches(view: SequenceView, d: Dialect, rows: str, results: str) -> tuple[str, str]:
     """Two queries: the relation `rows` and the relation `results`, each row with its `stretch_end`.
 
     A stretch is a run of overlapping intervals of one key; a carried row does not make one, and is in force until the
     next row of its kind. Rows come with their lsn.
     """
     row_columns = ["lsn", *view.row_kinds]
-    of_rows = Spans(rows + not_carried(view), "ts", f"ts + {_reach(view)}")
-    of_results = Spans(results, "opened_at", "closes_at")
-    kept_rows = _stretched(view, dialect, row_columns, of_rows, of_results)
+    of_rows = (rows + not_carried(view), "ts", f"ts + {_reach(view)}")
+    of_results = (results, "opened_at", "closes_at")
+    kept_rows = _stretched(view, d, row_columns, of_rows, of_results)
     if carried := _carried(view):
         until = f"coalesce(lead(ts) OVER (PARTITION BY key, kind ORDER BY ts, tie), {FOREVER})"
-        columns = listed(row_columns, dialect)
+        columns = listed(row_columns, d)
         kept_rows += f" UNION ALL SELECT {columns}, {until} AS stretch_end FROM {rows} WHERE kind IN ({carried})"
-    return kept_rows, _stretched(view, dialect, list(view.result_kinds), of_results, of_rows)
+    return kept_rows, _stretched(view, d, list(view.result_kinds), of_results, of_rows)
 
 
-@dataclass(frozen=True)
-class Spans:
-    """A relation of which each row covers the time from `start` to `end`."""
-
-    relation: str
-    start: str
-    end: str
-
-    def select(self, columns: str) -> str:
-        return f"SELECT {columns}, {self.start} AS span_start, {self.end} AS span_end FROM {self.relation}"
+def _select(spans: Spans, columns: str) -> str:
+    relation, start, end = spans
+    return f"SELECT {columns}, {start} AS span_start, {end} AS span_end FROM {relation}"
 
 
 def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, others: Spans) -> str:
@@ -163,10 +129,10 @@ def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, o
     see the start that the first of them got.
     """
     kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
-    nothing = ["key" if name == "key" else f"CAST(NULL AS {type_of(kinds[name], d)})" for name in columns]
+    nothing = ["key" if name == "key" else null_of(kinds[name], d) for name in columns]
     together = (
-        f"SELECT *, true AS own FROM ({own.select(listed(columns, d))}) "
-        f"UNION ALL SELECT *, false AS own FROM ({others.select(', '.join(nothing))})"
+        f"SELECT *, true AS own FROM ({_select(own, listed(columns, d))}) "
+        f"UNION ALL SELECT *, false AS own FROM ({_select(others, ', '.join(nothing))})"
     )
     earlier = "OVER (PARTITION BY key ORDER BY span_start, span_end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     so_far = "OVER (PARTITION BY key ORDER BY span_start, span_end RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
@@ -190,42 +156,37 @@ def not_carried(view: SequenceView) -> str:
     return f" WHERE kind NOT IN ({_carried(view)})" if _carried(view) else ""
 
 
-def served(view: SequenceView, dialect: Dialect, built: Sequence[str], new: str) -> str:
+def served(view: SequenceView, d: Dialect, built: Sequence[str], new: str) -> str:
     """The results in force: those that `new` rows leave alone, and what they touch resolved anew.
 
     `built`: the relations of rows and of results, with their `stretch_end`; none before any build.
     """
     if not built:
-        return resolve(view, dialect, new)
+        return resolve(view, d, new)
     rows, results = built
-    resolved = resolve(view, dialect, f"({live(view.row_kinds, dialect, rows, new)})")
-    return f"{kept(view.result_kinds, dialect, results, new)} UNION ALL {resolved}"
+    resolved = resolve(view, d, f"({live(view.row_kinds, d, rows, new)})")
+    return f"{kept(view.result_kinds, d, results, new)} UNION ALL {resolved}"
 
 
-def live(columns: Iterable[str], dialect: Dialect, stored: str, new: str) -> str:
+def live(columns: Iterable[str], d: Dialect, stored: str, new: str) -> str:
     """The rows to resolve: all of `new`, and those of `stored` whose stretch reaches the key's first new row."""
-    names = listed(columns, dialect)
-    replayed = f"SELECT r.* FROM {stored} r SEMI JOIN {_touched(new)} t ON {_reached('r')}"
-    return f"SELECT {names} FROM ({replayed}) UNION ALL SELECT {names} FROM {new}"
+    names = listed(columns, d)
+    return f"SELECT {names} FROM ({_reached('SEMI', stored, new)}) UNION ALL SELECT {names} FROM {new}"
 
 
-def kept(columns: Iterable[str], dialect: Dialect, stored: str, new: str) -> str:
+def kept(columns: Iterable[str], d: Dialect, stored: str, new: str) -> str:
     """What is `stored`, rows or results, and left alone by the `new` rows."""
-    names = listed(columns, dialect)
-    return f"SELECT {names} FROM (SELECT r.* FROM {stored} r ANTI JOIN {_touched(new)} t ON {_reached('r')})"
+    return f"SELECT {listed(columns, d)} FROM ({_reached('ANTI', stored, new)})"
 
 
-def _touched(new: str) -> str:
-    return f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key)"
+def _reached(join: str, stored: str, new: str) -> str:
+    """The stored rows or results (SEMI) whose stretch reaches the key's first new row, or (ANTI) all others."""
+    first = f"(SELECT key, min(ts) AS s0 FROM {new} GROUP BY key)"
+    return f"SELECT r.* FROM {stored} r {join} JOIN {first} t ON r.key = t.key AND r.stretch_end >= t.s0"
 
 
-def _reached(stored: str) -> str:
-    return f"{stored}.key = t.key AND {stored}.stretch_end >= t.s0"
-
-
-def final(view: SequenceView, dialect: Dialect, relation: str) -> str:
+def final(view: SequenceView, d: Dialect, relation: str) -> str:
     """The answer over results: the key by its name, instants as TIMESTAMP, hidden results left out."""
-    d = dialect
     columns = [f"key AS {quote(view.key, d)}"]
     for name, kind in view.results.items():
         value = instant(quote(name, d), d) if kind == "TIMESTAMP" else quote(name, d)
@@ -234,3 +195,24 @@ def final(view: SequenceView, dialect: Dialect, relation: str) -> str:
     if view.hide is None:
         return answers
     return f"SELECT * FROM ({answers}) WHERE NOT coalesce({rendered(view.hide, d)}, false)"
+
+
+def digest(d: Dialect) -> str:
+    """SQL of the name of a key in serving SQL: 32 hexadecimal digits, as the key's own text is untrusted."""
+    return f"md5(CAST(key AS {type_of('STRING', d)}))"
+
+
+def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> dict[str, str]:
+    """Reason -> SQL: whether a new row is deferred for it to the next build, as it is before the horizon or of a hot
+    key; empty if none can be (docs/sequences.md, "Limits"). Raises ValueError for a bad digest."""
+    tests = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
+    if hot_keys:
+        named = ", ".join(f"'{bytes.fromhex(key).hex()}'" for key in hot_keys)
+        tests[HOT_KEY] = f"{digest(d)} IN ({named})"
+    return tests
+
+
+def counted_now(rows: str, d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> str:
+    """SELECT of the rows of the SELECT `rows` that count at once."""
+    tests = deferred(d, horizon, hot_keys).values()
+    return f"SELECT * FROM ({rows}) WHERE {' AND '.join(f'NOT ({test})' for test in tests)}" if tests else rows

@@ -37,14 +37,16 @@ class Relations(Protocol):
 
 def answer(view: Served, parts: Relations) -> str:
     """SELECT of the rows that `serving.<view>` gives."""
+    d = parts.dialect
     match view:
         case ChainedView():
-            return chained_view.answered(view, parts.dialect, answer(base_of(view, parts), parts), parts.now)
+            return chained_view.answered(view, d, answer(base_of(view, parts), parts), parts.now)
         case SequenceView():
-            return _sequence(view, parts)
+            results = sequences.served(view, d, parts.built(view), "fresh")
+            return f"WITH fresh AS ({parts.added(view)}) {sequences.final(view, d, f'({results})')}"
         case AggregateView():
             lookups = {column: _lookup(lookup.view, lookup.column, parts) for column, lookup in view.lookups.items()}
-            return aggregates.final(view, parts.dialect, merged(view, parts), lookups, parts.now)
+            return aggregates.final(view, d, merged(view, parts), lookups, parts.now)
 
 
 def own_answer(view: View, parts: Relations) -> str:
@@ -68,9 +70,8 @@ def merged(view: AggregateView, parts: Relations) -> str:
     """The relation of the view's partials, of both layers, one row per stored key."""
     d = parts.dialect
     columns = listed(view.partial_schema.names, d)
-    union = [f"SELECT {columns} FROM {relation}" for relation in parts.built(view)]
-    union.append(f"SELECT {columns} FROM ({parts.added(view)})")
-    both = " UNION ALL ".join(union)
+    relations = [*parts.built(view), f"({parts.added(view)})"]
+    both = " UNION ALL ".join(f"SELECT {columns} FROM {relation}" for relation in relations)
     return f"({aggregates.merged(view, d, f'({both})')})"
 
 
@@ -83,9 +84,3 @@ def _lookup(name: str, column: str, parts: Relations) -> str:
     other, d = _newest(name, parts), parts.dialect
     key = listed(other.served_keys, d)
     return f"(SELECT {key} AS looked_up, {quote(column, d)} AS found FROM ({answer(other, parts)}))"
-
-
-def _sequence(view: SequenceView, parts: Relations) -> str:
-    d = parts.dialect
-    served = sequences.served(view, d, parts.built(view), "fresh")
-    return f"WITH fresh AS ({parts.added(view)}) {sequences.final(view, d, f'({served})')}"

@@ -9,23 +9,19 @@ import duckdb
 import pyarrow as pa
 from datasketches import HLL_8, hll_sketch, hll_union
 
-from spark_jobs.definitions.measures.distinct import LG_K
+from spark_jobs.definitions.measures.approximate import LG_K
 
 
 def finished(table: pa.Table, sketches: Iterable[str], schema: pa.Schema) -> pa.Table:
     """Partials as they are stored, in `schema`: lists of values become sketches; nulls are not values."""
     for name in sketches:
-        position = table.schema.get_field_index(name)
-        table = table.set_column(position, name, _sketches(table[name]))
+        made = pa.array(map(_sketch, table[name].to_pylist()), pa.binary())
+        table = table.set_column(table.schema.get_field_index(name), name, made)
     return table.cast(schema)
 
 
-def _sketches(lists: pa.ChunkedArray) -> pa.Array:
-    """The sketches; the library hashes the values one by one, about 0.2 us each."""
-    return pa.array([_sketch(values) for values in lists.to_pylist()], pa.binary())
-
-
 def _sketch(values: list[int] | list[str] | None) -> bytes:
+    """The library hashes the values one by one, about 0.2 us each."""
     sketch = hll_sketch(LG_K, HLL_8)
     update = sketch.update
     for value in values or ():
@@ -55,13 +51,9 @@ def add_sketches(connection: duckdb.DuckDBPyConnection) -> None:
     """Give a DuckDB connection the functions that merge and estimate sketches in views' SQL; no sketch gives NULL."""
     blob = connection.list_type("BLOB")
     connection.create_function("hll_union_all", _union_all, [blob], "BLOB", null_handling="special")
-    connection.create_function("hll_estimate", _estimate, ["BLOB"], "BIGINT", null_handling="special")
+    connection.create_function("hll_estimate", estimate, ["BLOB"], "BIGINT")
 
 
 def _union_all(stored: list[bytes | None] | None) -> bytes | None:
     given = [sketch for sketch in stored or () if sketch is not None]
     return given[0] if len(given) == 1 else union(given) if given else None
-
-
-def _estimate(sketch: bytes | None) -> int | None:
-    return None if sketch is None else estimate(sketch)

@@ -70,6 +70,10 @@ def type_of(kind: Kind, dialect: Dialect) -> str:
     return kind if dialect is Dialect.SPARK else DUCKDB_TYPES[kind]
 
 
+def null_of(kind: Kind, dialect: Dialect) -> str:
+    return f"CAST(NULL AS {type_of(kind, dialect)})"
+
+
 def micros(instant: str, dialect: Dialect) -> str:
     """Microseconds since 1970 of a TIMESTAMP."""
     return f"unix_micros({instant})" if dialect is Dialect.SPARK else f"epoch_us({instant})"

@@ -99,7 +99,7 @@ class Build(Base):
 
 
 class HotKey(Base):
-    """A key with too many rows in a build of a sequence view. `digest`: as by `deferred_rows.digest`."""
+    """A key with too many rows in a build of a sequence view. `digest`: as by `sequences.digest`."""
 
     __tablename__ = "hot_keys"
     view_id: Mapped[str] = mapped_column(primary_key=True)

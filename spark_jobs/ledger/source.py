@@ -11,7 +11,7 @@ class Source:
 
     batch_version: of `batch.<view>` or `batch.<view>_rows`; results_version: of `batch.<view>_results`; cut: the last
     lsn in the build. Of a sequence, speed rows before the `horizon` and those of `hot_keys` (as by
-    `deferred_rows.digest`) wait for the next build.
+    `sequences.digest`) wait for the next build.
     """
 
     batch_version: int | None

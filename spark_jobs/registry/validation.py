@@ -42,10 +42,8 @@ def check_alert(view: SequenceView, shapes: EventTypes) -> None:
 def check_bound(view: View) -> None:
     """Bind every query of the view in DuckDB over empty tables. Raises ViewError."""
     if outcomes := [name for name in view.side_inputs if view.event_columns[name].is_outcome]:
-        raise ViewError(
-            f"rows have the side input {', '.join(outcomes)}",
-            "a side input comes through a topic; record outcomes do not",
-        )
+        hint = "a side input comes through a topic; record outcomes do not"
+        raise ViewError(f"rows have the side input {', '.join(outcomes)}", hint)
     connection = duckdb_session.for_checks()
     for event_type in view.event_types:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")
@@ -70,9 +68,9 @@ def _fact_columns(view: View, event_type: str) -> str:
 
 def check_chained(view: ChainedView) -> None:
     """Bind the query of a chained view in DuckDB. Raises ViewError."""
-    answer = empty_relation(view.base.answer_kinds)
+    base = f"FROM {empty_relation(view.base.answer_kinds)}"
     try:
-        duckdb_session.for_checks().sql(chained_view.answered(view, D, answer)).fetchall()
+        duckdb_session.for_checks().sql(chained_view.answered(view, D, base)).fetchall()
     except duckdb.Error as error:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 
@@ -84,13 +82,11 @@ def check_lookups(view: View, by_name: Mapping[str, View]) -> None:
     for column, lookup in view.lookups.items():
         other = by_name.get(lookup.view)
         if not isinstance(other, AggregateView) or len(other.keys) != 1 or other.lookups or other.top:
-            raise ViewError(
-                f"lookup {column} reads {lookup.view}", "name an Aggregate with one key and neither lookups nor top"
-            )
+            hint = "name an Aggregate with one key and neither lookups nor top"
+            raise ViewError(f"lookup {column} reads {lookup.view}", hint)
         if lookup.column not in {measure.name for measure in other.measures}:
             raise ViewError(f"{lookup.view} has no measure {lookup.column}", "name one of its measures")
         key = view.keys.get(lookup.key)
         if key is None or key.kind != next(iter(other.keys.values())).kind:
-            raise ViewError(
-                f"lookup {column} by {lookup.key}", "name a key of this view, of the kind of the other's key"
-            )
+            hint = "name a key of this view, of the kind of the other's key"
+            raise ViewError(f"lookup {column} by {lookup.key}", hint)

@@ -1,7 +1,7 @@
 """All views, found in `settings().views_folder`, joined to the event types and checked.
 
-view files + event types -> load() -> Views. A wrong view is refused here, with the file,
-the reason and a hint; a view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
+view files + event types -> load_views() -> Views. A wrong view is refused here, with the file, the reason and a hint; a
+view that loads has been bound in DuckDB. List them: `python -m spark_jobs.registry`.
 """
 
 import ast
@@ -29,10 +29,11 @@ from spark_jobs.settings import settings
 
 
 class RegistryError(ValueError):
-    """A view file that cannot be used: which, at which line, why, and what to do."""
+    """The file of a view or a model that cannot be used: which, for a view at which line, why, and what to do."""
 
-    def __init__(self, file: Path | str, line: int, reason: str, hint: str):
-        super().__init__(f"{file}:{line}: {reason} ({hint})")
+    def __init__(self, file: Path, line: int | None, reason: str, hint: str):
+        place = str(file) if line is None else f"{file}:{line}"
+        super().__init__(f"{place}: {reason} ({hint})")
         self.file, self.line, self.reason, self.hint = str(file), line, reason, hint
 
 
@@ -45,9 +46,6 @@ class Views:
 
     def __iter__(self) -> Iterator[View]:
         return iter(self.all)
-
-    def __len__(self) -> int:
-        return len(self.all)
 
     @cached_property
     def by_id(self) -> Mapping[str, View]:
@@ -92,17 +90,16 @@ def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> 
     folder = folder or settings().views_folder
     shapes = event_types_of(project_contracts()) if shapes is None else shapes
     declared = {}
-    for file in sorted(file for file in folder.glob("*.py") if not file.name.startswith("_")):
+    for file in files_of(folder):
         with _blamed(file):
             declared[file] = _declared(file)
-    stored = {file: view for file, view in declared.items() if isinstance(view, Sequence) or view.of_view is None}
-    loaded = Views(tuple(_load(file, view, shapes) for file, view in stored.items()))
-    for view, file in zip(loaded, stored, strict=True):
+    chained = {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
+    stored = {file: _load(file, view, shapes) for file, view in declared.items() if file not in chained}
+    loaded = Views(tuple(stored.values()))
+    for file, view in stored.items():
         with _blamed(file):
             check_lookups(view, loaded.by_name)
-    return _with_chained(
-        folder, loaded, {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
-    )
+    return _with_chained(folder, loaded, chained)
 
 
 def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate]) -> Views:
@@ -116,7 +113,7 @@ def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate
             base = loaded.served.get(str(declaration.of_view))
             if base is None:
                 raise ViewError(f"there is no view {declaration.of_view}", f"known are {', '.join(loaded.served)}")
-            view = chained_view.bind_chained(name, _where(file), declaration, base)
+            view = chained_view.bind_chained(name, declaration, base)
             _check_file(file, view)
             check_chained(view)
             for version in loaded:
@@ -128,20 +125,15 @@ def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate
 
 def _load(file: Path, declared: Declaration, shapes: EventTypes) -> View:
     with _blamed(file):
-        name, where = _name(file, declared), _where(file)
         view: View
         if isinstance(declared, Aggregate):
-            view = bind_aggregate(name, where, declared, shapes)
+            view = bind_aggregate(_name(file, declared), declared, shapes)
         else:
-            view = bind_sequence(name, where, declared, shapes)
+            view = bind_sequence(_name(file, declared), declared, shapes)
             check_alert(view, shapes)
         _check_file(file, view)
         check_bound(view)
         return view
-
-
-def _where(file: Path) -> str:
-    return file.name
 
 
 def _name(file: Path, declared: Declaration) -> str:
@@ -154,16 +146,25 @@ def _check_file(file: Path, view: Served) -> None:
         raise ViewError(f"the file of version {view.version} is named {file.name}", hint)
 
 
-def _declared(file: Path) -> Declaration:
-    spec = importlib.util.spec_from_file_location(f"spark_jobs.views.{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise ViewError("it is not a Python file", "docs/views.md has examples")
+def files_of(folder: Path) -> list[Path]:
+    """The files of definitions, in order."""
+    return sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+
+
+def declared_in(file: Path, what: str) -> object:
+    """The file's `view` or `model`, None where it has none. Raises whatever its text raises."""
+    spec = importlib.util.spec_from_file_location(f"spark_jobs.{what}s.{file.stem}", file)
+    assert spec is not None and spec.loader is not None  # the file is a *.py
     module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, what, None)
+
+
+def _declared(file: Path) -> Declaration:
     try:
-        spec.loader.exec_module(module)
+        declared = declared_in(file, "view")
     except Exception as error:
         raise ViewError(f"it does not import: {type(error).__name__}: {error}", "docs/views.md has examples") from error
-    declared = getattr(module, "view", None)
     if not isinstance(declared, Aggregate | Sequence):
         raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")
     return declared
@@ -174,7 +175,8 @@ def _blamed(file: Path) -> Iterator[None]:
     try:
         yield
     except (ViewError, ExpressionError) as error:
-        raise RegistryError(file, _line(file, error), _reason(error), error.hint) from error
+        stands = f"{error.where}: `{error.text}`: " if isinstance(error, ExpressionError) else ""
+        raise RegistryError(file, _line(file, error), f"{stands}{error.reason}", error.hint) from error
 
 
 def _line(file: Path, error: ViewError | ExpressionError) -> int:
@@ -183,21 +185,11 @@ def _line(file: Path, error: ViewError | ExpressionError) -> int:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError):
         return 1
-    texts = [
-        (node.value, node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    argument = error.where.partition(", ")[2] if isinstance(error, ExpressionError) else None
+    texts = [(n.value, n.lineno) for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    argument = error.where if isinstance(error, ExpressionError) else None
     if said_in := [n.value.lineno for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == argument]:
         return min(said_in)
     said = error.text if isinstance(error, ExpressionError) else error.reason
     named = [(len(text), -line) for text, line in texts if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)]
     begins = [node.lineno for node in tree.body if isinstance(node, ast.Assign)]
     return -max(named)[1] if named else min(begins, default=1)
-
-
-def _reason(error: ViewError | ExpressionError) -> str:
-    if isinstance(error, ViewError):
-        return error.reason
-    return f"{error.where.partition(', ')[2]}: `{error.text}`: {error.reason}"

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from spark_jobs.definitions.bound_measure import BoundMeasure
 from spark_jobs.definitions.bound_view import RANK, AggregateView
+from spark_jobs.definitions.measures.base import BoundMeasure
 from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.registry.views import Views

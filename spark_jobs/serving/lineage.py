@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import SequenceView, View
-from spark_jobs.engine import aggregates, deferred_rows, record_outcomes
+from spark_jobs.engine import aggregates, record_outcomes, sequences
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.partials import of_facts
 from spark_jobs.expressions.dialect import Dialect
@@ -52,8 +52,7 @@ def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -
         counted += _matching(merged, view, facts_of, where, "batch")
     if isinstance(view, SequenceView):
         cases = [
-            f"WHEN {test} THEN '{why}'"
-            for why, test in deferred_rows.deferred(D, source.horizon, source.hot_keys).items()
+            f"WHEN {test} THEN '{why}'" for why, test in sequences.deferred(D, source.horizon, source.hot_keys).items()
         ]
         layer = f"CASE {' '.join(cases)} ELSE 'speed' END" if cases else "'speed'"
         rows = f"SELECT lsn, tie, {layer} AS layer FROM ({merged.speed(view)})"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.engine import deferred_rows, serving_plan
+from spark_jobs.engine import sequences, serving_plan
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.source import Source
@@ -86,7 +86,7 @@ class LocalAnswers:
     def added(self, view: View) -> str:
         """The speed rows that count; the others are deferred to the next build."""
         source = self.sources[view.id]
-        return deferred_rows.counted_now(self.speed(view), DUCKDB, source.horizon, source.hot_keys)
+        return sequences.counted_now(self.speed(view), DUCKDB, source.horizon, source.hot_keys)
 
     def answer(self, view: Served) -> str:
         """SELECT of the rows that `serving.<view>` gives."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.engine import deferred_rows, serving_plan
+from spark_jobs.engine import sequences, serving_plan
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.source import Source
@@ -55,7 +55,7 @@ class SparkTables:
         upper = f" AND lsn <= {self.head:d}" if self.head is not None else ""
         where = f"view = '{view.column}' AND lsn > {source.cut:d}{upper}"
         rows = f"SELECT {fields} FROM {tables.SPEED_PARTIALS} WHERE {where}"
-        return deferred_rows.counted_now(rows, SPARK, source.horizon, source.hot_keys)
+        return sequences.counted_now(rows, SPARK, source.horizon, source.hot_keys)
 
 
 def _at(table: str, version: int) -> str:

@@ -15,12 +15,20 @@ from hypothesis import strategies as st
 from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.definitions.event_columns import EventColumns
+from spark_jobs.definitions.measures.approximate import ApproxDistinct, ApproxQuantile
 from spark_jobs.definitions.measures.base import Measure
-from spark_jobs.definitions.measures.distinct import ApproxDistinct, CountDistinct
-from spark_jobs.definitions.measures.moments import StdDev, Variance
-from spark_jobs.definitions.measures.ordered import First, Last
-from spark_jobs.definitions.measures.quantile import ApproxQuantile
-from spark_jobs.definitions.measures.sums import Count, Max, Mean, Min, Sum
+from spark_jobs.definitions.measures.exact import (
+    Count,
+    CountDistinct,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+    Variance,
+)
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine import aggregates
 from spark_jobs.engine.sketches import finished
@@ -58,7 +66,7 @@ FILTERED = {f"{name}_if": type(m)(m.of, where="flag", tolerance=m.tolerance) for
 
 def view_of(measures: dict[str, Measure]) -> AggregateView:
     declared = Aggregate(of="thing", by={"case_id": "case_id"}, measures=measures, owner="tests", description="")
-    return bind_aggregate("measured", "tests", declared, {"thing": SHAPE})
+    return bind_aggregate("measured", declared, {"thing": SHAPE})
 
 
 ALL = view_of(MEASURES | FILTERED)

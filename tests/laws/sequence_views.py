@@ -47,7 +47,7 @@ def with_reach(view: SequenceView, kind: str, reach: str) -> SequenceView:
 
 
 def _bound(view: SequenceView, declared: spec.Sequence) -> SequenceView:
-    return bind_sequence(view.name, f"{view.name}.py", declared, view.event_columns)
+    return bind_sequence(view.name, declared, view.event_columns)
 
 
 def _loaded(name: str) -> SequenceView:

@@ -15,6 +15,7 @@ from spark_jobs.engine.decode import assemble
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.engine.record_outcomes import countable
+from tests.decoded_by_row import by_row
 from tests.laws.spoilt_records import CONTRACTS, NESTED, SENT, batches, table
 
 NEIGHBOURS = [bytes([byte]) for byte in b'\0 "\\-.:059gZ,}\xc3']
@@ -114,7 +115,7 @@ def test_halves_of_a_character_in_neighbouring_records_make_no_whole():
 
 def assert_same(batch):
     records = table(batch)
-    bulk, alone = decode(records, CONTRACTS), assemble.by_row(records, CONTRACTS)
+    bulk, alone = decode(records, CONTRACTS), by_row(records, CONTRACTS)
     assert in_order(bulk.rejects).to_pylist() == in_order(alone.rejects).to_pylist()
     assert bulk.facts.keys() == alone.facts.keys()
     for event_type, facts in alone.facts.items():

@@ -17,7 +17,7 @@ from spark_jobs.contracts.model import Contract
 from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.definitions.measures.base import Measure, StateColumn
-from spark_jobs.definitions.measures.sums import Count, Sum
+from spark_jobs.definitions.measures.exact import Count, Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.kinds import Kind
@@ -103,7 +103,7 @@ class CountsTheMost(Count):
 def by_store(measure: Measure, **more: Any) -> Served:
     declared = Aggregate(of="order_placed", by={"store_id": "store_id"}, measures={"orders": measure}, owner="tests",
                          description="a law", **more)  # fmt: skip
-    return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
+    return bind_aggregate("law", declared, event_types_of(project_contracts()))
 
 
 def sequence(name: str) -> SequenceView:

@@ -12,10 +12,7 @@ from hypothesis import given, settings
 
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.definitions.measures.base import Measure, StateColumn
-from spark_jobs.definitions.measures.distinct import CountDistinct
-from spark_jobs.definitions.measures.moments import Variance
-from spark_jobs.definitions.measures.ordered import Last
-from spark_jobs.definitions.measures.sums import Mean
+from spark_jobs.definitions.measures.exact import CountDistinct, Last, Mean, Variance
 from spark_jobs.engine import aggregates
 from spark_jobs.engine.sketches import estimate
 from spark_jobs.expressions.dialect import listed

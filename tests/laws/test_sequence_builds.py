@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.engine import sequence_replay
-from spark_jobs.engine.sequence_replay import Queries, Stored
+from spark_jobs.engine.sequence_replay import Queries
 from spark_jobs.expressions.dialect import listed
 from tests.laws.sequence_cases import LSNS, Connection, D, connection, described, differing
 from tests.laws.sequence_views import SUBJECTS, Subject
@@ -70,7 +70,7 @@ def grown(con: Connection, subject: Subject, done: int, cut: int, stored_from: i
     con.execute(f"CREATE OR REPLACE TABLE recent AS {all_rows(subject, cut)} AND r.lsn > {done}")
     con.execute(f"CREATE OR REPLACE TABLE deep AS {sequence_replay.deep_keys('recent', stored_from)}")
     deep = ("deep", all_rows(subject, cut)) if heed_deep else None
-    return sequence_replay.replayed(subject.view, D, named, "recent", Stored("built_rows", "built_results"), deep)
+    return sequence_replay.replayed(subject.view, D, named, "recent", ("built_rows", "built_results"), deep)
 
 
 def all_rows(subject: Subject, cut: int) -> str:

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView
-from spark_jobs.definitions.measures.distinct import CountDistinct
-from spark_jobs.definitions.measures.ordered import Last
-from spark_jobs.definitions.measures.sums import Count, Max, Mean, Sum
+from spark_jobs.definitions.measures.exact import Count, CountDistinct, Last, Max, Mean, Sum
 from spark_jobs.definitions.spec import Aggregate, Hopping, Top, Trailing, Window
 from spark_jobs.registry.views import Views, event_types_of
 from spark_jobs.testing import cases
@@ -49,7 +47,7 @@ def view_of(window: Window | None, top: Top | None = None, **measures: Any) -> A
         owner="tests",
         description="a law",
     )
-    return bind_aggregate("law", "law.py", declared, event_types_of(project_contracts()))
+    return bind_aggregate("law", declared, event_types_of(project_contracts()))
 
 
 def facts_of(orders: list[list[tuple[int, int, int, int]]]) -> cases.Facts:

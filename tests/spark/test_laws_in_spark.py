@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.definitions.bound_view import AggregateView
-from spark_jobs.definitions.measures.distinct import ApproxDistinct
-from spark_jobs.definitions.measures.quantile import ApproxQuantile
+from spark_jobs.definitions.measures.approximate import ApproxDistinct, ApproxQuantile
 from spark_jobs.engine import aggregates, sequences
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.testing.cases import connect

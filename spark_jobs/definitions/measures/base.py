@@ -5,25 +5,22 @@ facts --make--> state columns --merge--> fewer rows of the same columns --final-
 Templates: `[name]` is a quoted column, `{x}` the measured value, `{f}` its FILTER clause or nothing, `{by}` the keys.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from spark_jobs.expressions.dialect import Dialect, Sql
+from spark_jobs.expressions.dialect import Dialect, Sql, placed
+from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.kinds import Kind
+
+if TYPE_CHECKING:
+    from spark_jobs.expressions.expression import Expression
 
 StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH"]
 """The type of a stored column. POSITION: where a fact stands among all facts; SKETCH: bytes of a HyperLogLog sketch."""
 
 WIDE: Literal["DECIMAL(38,0)"] = "DECIMAL(38,0)"
 """Exact sums are this wide, so that no fact can overflow one; they are narrowed when served."""
-
-
-class MeasureError(ValueError):
-    """A measure that cannot be taken of this kind of value: `reason`, and `hint`, what to do."""
-
-    def __init__(self, reason: str, hint: str):
-        super().__init__(reason)
-        self.reason, self.hint = reason, hint
 
 
 @dataclass(frozen=True)
@@ -47,11 +44,11 @@ class Measure:
     joins_key: ClassVar[bool] = False  # the value, as `keyed`, becomes a key of the partial: column <name>__value
     keyed: ClassVar[Sql] = "{x}"
     order: ClassVar[Literal["first", "last"] | None] = None
-    limit: ClassVar[int | None] = None  # integers beyond +-limit make the fact a reject of the view
+    limit: ClassVar[int | None] = None  # of integers: see BoundMeasure.limit
     answers: ClassVar[Kind | None] = "BIGINT"  # the kind that is served; None: that of the value
 
     def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
-        """The stored columns of a measure called `name` of values of this kind. Raises MeasureError."""
+        """The stored columns of a measure called `name` of values of this kind. Raises Refused."""
         raise NotImplementedError
 
     def final(self, name: str, kind: Kind | None) -> Sql:
@@ -66,28 +63,63 @@ class Measure:
         """Where the value is a key: the answer, over the stored rows of the other keys."""
         return f"count(DISTINCT [{name}__value])"
 
-    def order_column(self, name: str) -> str:
-        """Measures without a filter share one stored order per view."""
-        return f"{name}__{self.order}" if self.where else f"event__{self.order}"
+
+@dataclass(frozen=True)
+class BoundMeasure:
+    """A measure in its view: its templates are placed over the projected facts; `value` is null for a plain count."""
+
+    name: str
+    measure: Measure
+    value: "Expression | None"
+    condition: "Expression | None"
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.value.kind if self.value else None
+
+    @property
+    def answer_kind(self) -> Kind:
+        """The kind of the served value."""
+        kind = self.measure.answers or self.kind
+        assert kind is not None  # measures that answer with their value have one
+        return kind
+
+    @property
+    def limit(self) -> int | None:
+        """Integers beyond +-limit make the fact a reject of the view; None: all are taken."""
+        return self.measure.limit if self.kind == "BIGINT" else None
+
+    @property
+    def input(self) -> str:
+        """Column of the projected facts that holds the measured value."""
+        return f"i__{self.name}"
+
+    @property
+    def filter(self) -> str:
+        return f"w__{self.name}"
+
+    @cached_property
+    def state(self) -> list[StateColumn]:
+        clause = f" FILTER (WHERE {self.filter})" if self.condition else ""
+        columns = self.measure.state(self.name, self.kind)
+        return [replace(part, make=placed(part.make, x=self.input, f=clause)) for part in columns]
 
 
 def value_kind(kind: Kind | None, measure: Measure) -> Kind:
-    """The kind of the measured value. Raises MeasureError where nothing is measured."""
+    """The kind of the measured value. Raises Refused where nothing is measured."""
     if kind is None:
-        raise MeasureError(f"{type(measure).__name__} measures nothing", 'say of what: Sum("quantity")')
+        raise Refused(f"{type(measure).__name__} measures nothing", 'say of what: Sum("quantity")')
     return kind
 
 
 def number_kind(kind: Kind | None, measure: Measure) -> Kind:
-    """BIGINT or DOUBLE. Raises MeasureError for anything else, and for a DOUBLE without a stated tolerance."""
+    """BIGINT or DOUBLE. Raises Refused for anything else, and for a DOUBLE without a stated tolerance."""
     kind = value_kind(kind, measure)
     if kind not in ("BIGINT", "DOUBLE"):
-        raise MeasureError(f"{type(measure).__name__} of a {kind}", "measure a number, or CAST it to BIGINT")
+        raise Refused(f"{type(measure).__name__} of a {kind}", "measure a number, or CAST it to BIGINT")
     if kind == "DOUBLE" and measure.tolerance is None:
-        raise MeasureError(
-            f"{type(measure).__name__} of a DOUBLE without tolerance",
-            "sums of floats depend on their order: measure integers (cents, metres), or state tolerance=1e-9",
-        )
+        hint = "sums of floats depend on their order: measure integers (cents, metres), or state tolerance=1e-9"
+        raise Refused(f"{type(measure).__name__} of a DOUBLE without tolerance", hint)
     return kind
 
 

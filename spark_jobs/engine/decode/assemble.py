@@ -19,8 +19,7 @@ from spark_jobs.engine.decode import identity
 from spark_jobs.engine.decode.bulk.prove import ROWS, Proven, proven
 from spark_jobs.engine.decode.reasons import Rejected
 from spark_jobs.engine.decode.rows import Fact, judge
-
-CARRIED = ("lsn", "topic", "partition", "offset", "timestamp")  # columns that a fact takes over from its record
+from spark_jobs.engine.record_outcomes import CARRIED, RECORD_OUTCOME
 
 
 @dataclass(frozen=True)
@@ -32,23 +31,14 @@ class Decoded:
 
 
 def decode(records: pa.Table, contracts: Contracts) -> Decoded:
-    """Decode records (row_types.RECORD). Never fails on what a record holds; each ends as one fact or one reject.
-
-    Those that are rejected or late have a note as well.
-    """
+    """Decode records (row_types.RECORD). Never fails on what a record holds; each ends as one fact or one reject, and
+    has an outcome as well where it is rejected or late."""
     return with_outcomes(bare(records, contracts), contracts)
-
-
-def by_row(records: pa.Table, contracts: Contracts) -> Decoded:
-    """The same answer without the vectorised path: the reference for tests."""
-    parts, rejects = judged(records, np.arange(records.num_rows), contracts)
-    return with_outcomes(Decoded(identified(parts), rejects), contracts)
 
 
 def bare(records: pa.Table, contracts: Contracts) -> Decoded:
     """As `decode`, without record outcomes."""
-    facts: dict[str, list[pa.Table]] = defaultdict(list)
-    unproven, start = [], 0
+    facts, unproven, start = defaultdict[str, list[pa.Table]](list), [np.empty(0, np.int64)], 0
     for batch in records.cast(row_types.RECORD).to_batches(max_chunksize=ROWS):
         proofs, left = proven(batch, contracts)
         for proof in proofs:
@@ -56,36 +46,33 @@ def bare(records: pa.Table, contracts: Contracts) -> Decoded:
             facts[name].append(_proven_table(batch, proof, contracts.of(name)))
         unproven.append(left + start)
         start += batch.num_rows
-    rows = np.concatenate(unproven) if unproven else np.empty(0, np.int64)
-    judged_facts, rejects = judged(records, rows, contracts)
+    judged_facts, rejects = judged(records, np.concatenate(unproven), contracts)
     for name, parts in judged_facts.items():
         facts[name] += parts
     return Decoded(identified(facts), rejects)
 
 
-def with_outcomes(found: Decoded, contracts: Contracts) -> Decoded:
+def with_outcomes(decoded: Decoded, contracts: Contracts) -> Decoded:
     """With the record outcomes, where they are an event type."""
-    if record_outcomes.RECORD_OUTCOME not in contracts or not (
-        rows := record_outcomes.of_decoded(found.facts, found.rejects)
-    ):
-        return found
-    return Decoded({**found.facts, record_outcomes.RECORD_OUTCOME: rows}, found.rejects)
+    facts, rejects = decoded.facts, decoded.rejects
+    if RECORD_OUTCOME in contracts and (outcomes := record_outcomes.of_decoded(facts, rejects)):
+        return Decoded({**facts, RECORD_OUTCOME: outcomes}, rejects)
+    return decoded
 
 
 def judged(
     records: pa.Table, rows: NDArray[np.int64], contracts: Contracts
 ) -> tuple[dict[str, list[pa.Table]], pa.Table]:
     """Facts (without identity) and rejects of the listed rows, one verdict after the other."""
-    facts: dict[str, list[tuple[int, Fact]]] = defaultdict(list)  # by event type, with the row
-    refused: list[tuple[int, Rejected]] = []
+    facts, refused = defaultdict[str, list[tuple[int, Fact]]](list), list[tuple[int, Rejected]]()  # with the row
     for row, record in zip(rows.tolist(), _readable(records, rows), strict=True):
         try:
             fact = judge(record, contracts)
             facts[fact.event_type].append((row, fact))
         except Rejected as rejected:
             refused.append((row, rejected))
-    tables_of = {name: [_table(records, found, contracts.of(name))] for name, found in facts.items()}
-    return tables_of, _rejects(records, refused)
+    tables = {name: [_table(records, of_type, contracts.of(name))] for name, of_type in facts.items()}
+    return tables, _rejects(records, refused)
 
 
 def identified(parts: Mapping[str, list[pa.Table]]) -> dict[str, pa.Table]:
@@ -109,9 +96,8 @@ def _facts(
     records: pa.Table | pa.RecordBatch, rows: NDArray[np.int64], contract: Contract, columns: dict[str, pa.Array]
 ) -> pa.Table:
     """Facts in the order of `rows`; a column that is not given is null."""
-    carried = records.select(CARRIED).take(rows)
+    carried, schema = records.select(CARRIED).take(rows), contract.fact_schema
     given = {**{name: carried[name] for name in CARRIED}, **columns}
-    schema = contract.fact_schema
     return pa.table([given.get(f.name, pa.nulls(len(rows), f.type)) for f in schema], schema=schema)
 
 
@@ -124,30 +110,19 @@ def _readable(records: pa.Table, rows: NDArray[np.int64]) -> list[dict[str, Any]
     return list(columns.append_column("timestamp", micros).to_pylist())
 
 
-def _table(records: pa.Table, found: list[tuple[int, Fact]], contract: Contract) -> pa.Table:
-    rows, facts = np.array([row for row, _ in found], np.int64), [fact for _, fact in found]
-    columns = {f.name: _array([fact.values[i] for fact in facts], f.arrow) for i, f in enumerate(contract.fields)}
-    for name in ("event_type", "event_id", "occurred_at", "deleted"):
-        columns[name] = _array([getattr(fact, name) for fact in facts], row_types.FACT.field(name).type)
-    columns["schema_version"] = pa.array([fact.version for fact in facts], pa.int32())
+def _table(records: pa.Table, numbered: list[tuple[int, Fact]], contract: Contract) -> pa.Table:
+    rows, facts = np.array([row for row, _ in numbered], np.int64), [fact for _, fact in numbered]
+    columns = {f.name: pa.array([fact.values[i] for fact in facts], f.arrow) for i, f in enumerate(contract.fields)}
+    for name in ("event_type", "schema_version", "event_id", "occurred_at", "deleted"):
+        columns[name] = pa.array([getattr(fact, name) for fact in facts], row_types.FACT.field(name).type)
     return _facts(records, rows, contract, columns)
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.int64()).cast(kind) if kind == row_types.INSTANT else pa.array(values, kind)
 
 
 def _rejects(records: pa.Table, refused: list[tuple[int, Rejected]]) -> pa.Table:
     if not refused:
         return row_types.REJECT.empty_table()
-    rows, why = [row for row, _ in refused], [rejected for _, rejected in refused]
-    verdict = {
-        "event_type": [r.event_type for r in why],
-        "schema_version": [r.version for r in why],
-        "reason": [str(r.reason) for r in why],
-        "field": [r.field for r in why],
-        "detail": [r.detail for r in why],
-    }
-    taken = records.take(pa.array(rows, pa.int64()))
-    columns = [*taken.columns, *(pa.array(v, row_types.REJECT.field(n).type) for n, v in verdict.items())]
-    return pa.table(columns, schema=row_types.REJECT)
+    rejects = records.take(pa.array([row for row, _ in refused], pa.int64()))
+    for column in list(row_types.REJECT)[len(row_types.RECORD) :]:
+        values = [getattr(rejected, column.name) for _, rejected in refused]
+        rejects = rejects.append_column(column, pa.array(values, column.type))
+    return rejects.cast(row_types.REJECT)

@@ -7,7 +7,8 @@ at the cut accept are facts after all: a schema that comes after its records tak
 facts of a cut are decided by the log up to the cut, and by nothing else.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,14 +30,10 @@ def decode_logged(records: pa.Table, history: SchemaHistory, cut: int = AS_LANDE
         return Decoded({}, row_types.REJECT.empty_table())
     lsns = records["lsn"]
     first, last = (bound.as_py() for bound in pc.min_max(lsns).values())
-    eras = list(history.eras(first, last))
-    if len(eras) == 1:
-        return _widened(_of_era(records, history, first, cut))
-    parts = []
-    for begin, end in eras:
-        of = records.filter(pc.and_(pc.greater_equal(lsns, begin), pc.less_equal(lsns, end)))
-        parts.append(_widened(_of_era(of, history, begin, cut)))
-    return _joined(parts)
+    if len(eras := list(history.eras(first, last))) == 1:
+        return _joined([_of_era(records, history, first, cut)])
+    masks = {begin: pc.and_(pc.greater_equal(lsns, begin), pc.less_equal(lsns, end)) for begin, end in eras}
+    return _joined([_of_era(records.filter(mask), history, begin, cut) for begin, mask in masks.items()])
 
 
 def _of_era(records: pa.Table, history: SchemaHistory, lsn: int, cut: int) -> Decoded:
@@ -45,36 +42,27 @@ def _of_era(records: pa.Table, history: SchemaHistory, lsn: int, cut: int) -> De
     return with_outcomes(decoded if later is known else _released(decoded, later), known)
 
 
-def _released(found: Decoded, later: Contracts) -> Decoded:
+def _released(decoded: Decoded, later: Contracts) -> Decoded:
     """With the rejected records that later versions accept; of the others the first verdict stands."""
-    again = bare(found.rejects.select(row_types.RECORD.names), later)
+    again = bare(decoded.rejects.select(row_types.RECORD.names), later)
     if not again.facts:
-        return found
+        return decoded
     places = pa.schema(row_types.COORDINATES)
     taken = pa.concat_tables(rows.select(places.names).cast(places) for rows in again.facts.values())
-    facts = _joined([_widened(found), _widened(again)]).facts
-    return Decoded(facts, without(found.rejects, taken))
+    return Decoded(_joined([decoded, again]).facts, without(decoded.rejects, taken))
 
 
-def _widened(found: Decoded) -> Decoded:
-    """The facts with the columns that newer versions have; null, as these records were not read by them."""
-    newest = project_contracts()
-    return Decoded({name: _as(rows, newest.of(name).fact_schema) for name, rows in found.facts.items()}, found.rejects)
-
-
-def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    if rows.schema == schema:
-        return rows
-    known = set(rows.column_names)
-    columns = [rows[f.name] if f.name in known else pa.nulls(rows.num_rows, f.type) for f in schema]
-    return pa.table(columns, schema=schema)
-
-
-def _joined(parts: Iterable[Decoded]) -> Decoded:
-    facts: dict[str, list[pa.Table]] = {}
-    rejects = []
+def _joined(parts: Sequence[Decoded]) -> Decoded:
+    """The parts as one. What newer versions add to facts is null in those that older versions read."""
+    newest, facts = project_contracts(), defaultdict[str, list[pa.Table]](list)
     for part in parts:
-        rejects.append(part.rejects)
         for name, rows in part.facts.items():
-            facts.setdefault(name, []).append(rows)
-    return Decoded({name: pa.concat_tables(of_type) for name, of_type in facts.items()}, pa.concat_tables(rejects))
+            facts[name].append(rows)
+    widened = {name: _widened(tables, newest.of(name).fact_schema) for name, tables in facts.items()}
+    return Decoded(widened, pa.concat_tables(part.rejects for part in parts))
+
+
+def _widened(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    if any(rows.schema != schema for rows in tables):
+        return pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
+    return pa.concat_tables(tables)

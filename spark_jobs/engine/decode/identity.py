@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_jobs.contracts.row_types import COORDINATES
+from spark_jobs.engine.dedupe import WIDTH
 
-WIDTH = 16
 _UUID_SIZE = 36
 _DASHES = [8, 13, 18, 23]
 _DIGITS = [place for place in range(_UUID_SIZE) if place not in _DASHES]
@@ -44,16 +44,11 @@ def _hash(text: str) -> bytes:
 
 def _uuids(texts: pa.StringArray) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """(the 16 bytes of texts of a UUID's length, which of them are UUIDs in lower case)."""
-    text = _matrix(texts)
+    if not len(texts):
+        return np.empty((0, WIDTH), np.uint8), np.empty(0, bool)
+    _, offsets, data = texts.buffers()
+    start = int(np.frombuffer(offsets, np.int32)[texts.offset])
+    text = np.frombuffer(data, np.uint8, len(texts) * _UUID_SIZE, start).reshape(-1, _UUID_SIZE)
     values = _VALUES[text[:, _DIGITS]]
     sure = (text[:, _DASHES] == ord("-")).all(axis=1) & (values < 16).all(axis=1)
     return values[:, ::2] * np.uint8(16) + values[:, 1::2], sure
-
-
-def _matrix(texts: pa.StringArray) -> NDArray[np.uint8]:
-    """The bytes of texts of a UUID's length, one line each."""
-    if not len(texts):
-        return np.empty((0, _UUID_SIZE), np.uint8)
-    _, offsets, data = texts.buffers()
-    start = int(np.frombuffer(offsets, np.int32)[texts.offset])
-    return np.frombuffer(data, np.uint8, len(texts) * _UUID_SIZE, start).reshape(-1, _UUID_SIZE)

@@ -41,21 +41,10 @@ class Reason(StrEnum):
     NUMBER_TOO_LARGE = "number_too_large"  # beyond a 64-bit integer, or beyond the largest double
 
 
-UNTYPED = frozenset(
-    {
-        Reason.UNKNOWN_TOPIC,
-        Reason.NULL_VALUE,
-        Reason.EMPTY_VALUE,
-        Reason.NOT_UTF8,
-        Reason.TOO_DEEP,
-        Reason.NOT_JSON,
-        Reason.NOT_FINITE,
-        Reason.DUPLICATE_KEY,
-        Reason.LONE_SURROGATE,
-        Reason.NOT_AN_OBJECT,
-        Reason.UNKNOWN_EVENT_TYPE,
-    }
-)
+UNTYPED = frozenset({
+    Reason.UNKNOWN_TOPIC, Reason.NULL_VALUE, Reason.EMPTY_VALUE, Reason.NOT_UTF8, Reason.TOO_DEEP, Reason.NOT_JSON,
+    Reason.NOT_FINITE, Reason.DUPLICATE_KEY, Reason.LONE_SURROGATE, Reason.NOT_AN_OBJECT, Reason.UNKNOWN_EVENT_TYPE,
+})  # fmt: skip
 """Found before it is known which event type the record claims to be."""
 
 
@@ -66,11 +55,11 @@ class Rejected(Exception):
         super().__init__(f"{reason}: {detail}")
         self.reason, self.field, self.detail = reason, field, detail
         self.event_type: str | None = None
-        self.version: int | None = None
+        self.schema_version: int | None = None
 
-    def about(self, event_type: str, version: int | None = None) -> "Rejected":
+    def about(self, event_type: str, schema_version: int | None = None) -> "Rejected":
         """The same verdict, once it is known which event type the record claims to be."""
-        self.event_type, self.version = event_type, version
+        self.event_type, self.schema_version = event_type, schema_version
         return self
 
 

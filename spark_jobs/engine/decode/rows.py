@@ -9,7 +9,7 @@ record -> judge -> Fact, or Rejected with its reason.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -46,11 +46,11 @@ class Fact:
     """One accepted record; `values` in the order of the newest contract's fields. Instants: microseconds since 1970."""
 
     event_type: str
-    version: int
+    schema_version: int
     event_id: str | None
     occurred_at: int
     deleted: bool
-    values: list[Any] = field(default_factory=list)
+    values: list[Any]
 
 
 def judge(record: Record, contracts: Contracts) -> Fact:
@@ -66,7 +66,11 @@ def judge(record: Record, contracts: Contracts) -> Fact:
         event["event_type"] = event_types[0]  # the topic says it: the record's own fields stand further inside
     contract = _contract(event, topic, record["headers"], contracts)
     try:
-        return _fact(_flat(event, contract), contract, contracts.of(contract.event_type))
+        return _fact(contract.flat(event), contract, contracts.of(contract.event_type))
+    except Misplaced as error:
+        reason = Reason.TIME_OUT_OF_RANGE if error.is_time else Reason.WRONG_TYPE
+        misplaced = Rejected(reason, str(error)[:300], error.field)
+        raise misplaced.about(contract.event_type, contract.version) from None
     except Rejected as rejected:
         raise rejected.about(contract.event_type, contract.version) from None
 
@@ -75,13 +79,11 @@ def instant(text: str, name: str) -> int:
     """Microseconds since 1970 of a strictly written UTC time. Raises Rejected."""
     if int(text[:4]) not in YEARS:
         raise Rejected(Reason.TIME_OUT_OF_RANGE, f"{shown(text)}: years {YEARS[0]} to {YEARS[-1]}", name)
-    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
-    hour, minute, second, milliseconds = int(text[11:13]), int(text[14:16]), int(text[17:19]), int(text[20:23])
+    year, month, day, hour, minute, second, milliseconds = map(int, re.findall("[0-9]+", text))
     try:
-        at = datetime(year, month, day, hour, minute, second, milliseconds * 1000, UTC)
+        return since_epoch(datetime(year, month, day, hour, minute, second, milliseconds * 1000, UTC))
     except ValueError as error:
         raise Rejected(Reason.IMPOSSIBLE_TIME, f"{shown(text)}: {error}", name) from None
-    return since_epoch(at)
 
 
 def _contract(event: dict[str, Any], topic: str, headers: Headers, contracts: Contracts) -> Contract:
@@ -93,13 +95,10 @@ def _contract(event: dict[str, Any], topic: str, headers: Headers, contracts: Co
     if event_type not in contracts:
         raise Rejected(Reason.UNKNOWN_EVENT_TYPE, shown(event_type), "event_type")
     newest = contracts.of(event_type)
-    try:
-        if newest.topic != topic:
-            where = f"belongs to {newest.topic}" if newest.topic else "is for the platform alone to note"
-            raise Rejected(Reason.WRONG_TOPIC, f"{event_type} {where}", "event_type")
-        return _version(newest, headers, contracts)
-    except Rejected as rejected:
-        raise rejected.about(event_type) from None
+    if newest.topic != topic:
+        where = f"belongs to {newest.topic}" if newest.topic else "is for the platform alone to note"
+        raise Rejected(Reason.WRONG_TOPIC, f"{event_type} {where}", "event_type").about(event_type)
+    return _version(newest, headers, contracts)
 
 
 def stated_version(header: bytes | None) -> int:
@@ -111,17 +110,20 @@ def stated_version(header: bytes | None) -> int:
 def _version(newest: Contract, headers: Headers, contracts: Contracts) -> Contract:
     named = [header["value"] for header in headers or () if header["key"] == VERSION_HEADER]
     stated = stated_version(named[-1]) if named else NEWEST  # Kafka: the last header of a name counts
-    found = newest if stated == NEWEST else contracts.version(newest.event_type, stated)
-    if found is None:
-        raise Rejected(Reason.UNKNOWN_VERSION, f"{newest.event_type} has no version {shown(named[-1])}")
-    return found
+    contract = newest if stated == NEWEST else contracts.version(newest.event_type, stated)
+    if contract is None:
+        reason = f"{newest.event_type} has no version {shown(named[-1])}"
+        raise Rejected(Reason.UNKNOWN_VERSION, reason).about(newest.event_type)
+    return contract
 
 
 def _fact(event: dict[str, Any], contract: Contract, newest: Contract) -> Fact:
-    _check_schema(event, exact := event | _exact_integers(event, contract), contract)
+    written = {f.name: event.get(f.name) for f in contract.fields if f.arrow == pa.int64()}
+    exact = event | {name: value.integral() for name, value in written.items() if isinstance(value, Written)}
+    _check_schema(event, exact, contract)
     return Fact(
         event_type=contract.event_type,
-        version=contract.version,
+        schema_version=contract.version,
         event_id=event.get("event_id"),
         occurred_at=instant(event["occurred_at"], "occurred_at"),
         deleted=contract.compacted and bool(event.get(DELETED)),
@@ -129,16 +131,6 @@ def _fact(event: dict[str, Any], contract: Contract, newest: Contract) -> Fact:
             _value(f, exact.get(f.name)) if f.name in contract.schema["properties"] else None for f in newest.fields
         ],
     )
-
-
-def _flat(event: dict[str, Any], contract: Contract) -> dict[str, Any]:
-    if not contract.nested:
-        return event
-    try:
-        return contract.flat(event)
-    except Misplaced as error:
-        reason = Reason.TIME_OUT_OF_RANGE if error.is_time else Reason.WRONG_TYPE
-        raise Rejected(reason, str(error)[:300], error.field) from None
 
 
 def _tombstone(record: Record, contract: Contract) -> Fact:
@@ -168,14 +160,9 @@ def _key(key: bytes | None, of: Field, contract: Contract) -> Any:
     return _value(of, value)
 
 
-def _exact_integers(event: dict[str, Any], contract: Contract) -> dict[str, Any]:
-    """The integer fields that are written as 1.0 or 1e2, or with too many digits."""
-    written = {f.name: event.get(f.name) for f in contract.fields if f.arrow == pa.int64()}
-    return {name: value.integral() for name, value in written.items() if isinstance(value, Written)}
-
-
 def _check_schema(event: dict[str, Any], exact: dict[str, Any], contract: Contract) -> None:
     """Raises Rejected for the first broken rule, in the order of the schema's fields; shows values as written.
+    `exact`: the event with integers where they are written as 1.0 or 1e2, or with too many digits.
 
     Field by field is the whole schema: `contracts` lets no other keyword of an object than properties and required.
     """

@@ -7,6 +7,7 @@ bounded depth.
 import json
 import re
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import Any
 
 from spark_jobs.engine.decode.reasons import Reason, Rejected, shown
@@ -67,12 +68,8 @@ def _too_deep(text: str) -> bool:
     """Whether brackets outside strings nest deeper than MAX_DEPTH."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return False
-    depth = 0
-    for bracket in re.sub(r"[^][{}]", "", _STRING.sub("", text)):
-        depth += 1 if bracket in "{[" else -1
-        if depth > MAX_DEPTH:
-            return True
-    return False
+    brackets = re.sub(r"[^][{}]", "", _STRING.sub("", text))
+    return max(accumulate(1 if bracket in "{[" else -1 for bracket in brackets), default=0) > MAX_DEPTH
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

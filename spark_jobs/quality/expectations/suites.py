@@ -20,8 +20,7 @@ from great_expectations.expectations.row_conditions import Column
 from spark_jobs.contracts.model import Contract, Field
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.definitions.event_columns import EventTypes
-from spark_jobs.definitions.measures.moments import Variance
-from spark_jobs.definitions.measures.sums import Count, Mean
+from spark_jobs.definitions.measures.exact import Count, Mean, Variance
 from spark_jobs.expressions.expression import Expression
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables

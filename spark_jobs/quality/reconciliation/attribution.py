@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pyarrow as pa
 
 from spark_jobs.definitions.bound_view import RANK, View
-from spark_jobs.engine import deferred_rows
+from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
 from spark_jobs.serving.compare import Comparison, Shape, compare
@@ -17,7 +17,7 @@ from spark_jobs.serving.local_answer import LocalAnswers
 D = Dialect.DUCKDB
 
 LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
-DEFERRED = {deferred_rows.LATE: LATE, deferred_rows.HOT_KEY: HOT_KEY}
+DEFERRED = {sequences.LATE: LATE, sequences.HOT_KEY: HOT_KEY}
 OF_PARTIALS = (NOT_COVERED, DUPLICATE, NEWER_SCHEMA)
 """Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
 RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
@@ -89,7 +89,7 @@ class _Claims:
             rows = f"{self.compared.name} WHERE CAST({quote(self.view.bucket, D)} AS DATE) IN ({within})"
             self._insert(CORRECTED, dict.fromkeys(self.keys.values()), rows)
         source = speed.sources[self.view.id]
-        for why, test in deferred_rows.deferred(D, source.horizon, source.hot_keys).items():
+        for why, test in sequences.deferred(D, source.horizon, source.hot_keys).items():
             self._insert(DEFERRED[why], self.keys, f"({speed.speed(self.view)}) WHERE {test}")
         return pa.concat_tables(in_question) if in_question else None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.batch.hot_keys import hot_keys
-from spark_jobs.engine import deferred_rows
+from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Build
@@ -109,7 +109,7 @@ def test_a_publication_keeps_its_hot_keys(platform: Platform) -> None:
 @pytest.mark.parametrize("text", ["'; DROP TABLE x; --", "abc", "7"])
 def test_what_is_no_digest_never_becomes_sql(text: str) -> None:
     with pytest.raises(ValueError, match="hexadecimal"):
-        deferred_rows.deferred(Dialect.SPARK, None, (text,))
+        sequences.deferred(Dialect.SPARK, None, (text,))
 
 
 def test_both_engines_call_a_key_the_same() -> None:

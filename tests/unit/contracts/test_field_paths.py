@@ -8,10 +8,11 @@ import pytest
 
 from spark_jobs.contracts.field_paths import check, check_apart, lifted
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.engine.decode.assemble import by_row, decode
+from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.sample.reference_decoder.schema_times import Times
 from tests.contract_files import records
+from tests.decoded_by_row import by_row
 
 FIRST_BEYOND = 9_214_646_400_000  # 2262 in milliseconds since 1970
 ROWS = project_contracts().of("order_row_changed")

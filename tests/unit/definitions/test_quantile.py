@@ -3,9 +3,9 @@
 import duckdb
 import pytest
 
-from spark_jobs.definitions.measures.base import MeasureError
-from spark_jobs.definitions.measures.quantile import ApproxQuantile
+from spark_jobs.definitions.measures.approximate import ApproxQuantile
 from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.expressions.error import Refused
 
 EDGES = sorted({sign * (2**e + d) for e in range(63) for d in (-1, 0, 1) for sign in (1, -1)} | {2**63 - 1, -(2**63)})
 
@@ -41,6 +41,6 @@ def test_a_bucket_is_off_by_at_most_a_128th_and_keeps_the_order() -> None:
     ],
 )
 def test_what_has_no_quantile_is_refused(measure: ApproxQuantile, kind: str, reason: str) -> None:
-    with pytest.raises(MeasureError) as refused:
+    with pytest.raises(Refused) as refused:
         measure.state("x", kind)
     assert refused.value.reason == reason and refused.value.hint

@@ -8,7 +8,7 @@ import pytest
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.binder import bind_aggregate
-from spark_jobs.definitions.measures.sums import Count, Sum
+from spark_jobs.definitions.measures.exact import Count, Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
@@ -27,7 +27,7 @@ DECLARED = Aggregate(
 def views(**changed: Any) -> Views:
     declared = replace(DECLARED, **changed)
     name = "orders"
-    return Views((bind_aggregate(name, "orders.py", declared, event_types_of(project_contracts())),))
+    return Views((bind_aggregate(name, declared, event_types_of(project_contracts())),))
 
 
 @pytest.mark.parametrize(

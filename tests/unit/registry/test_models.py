@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.registry.models import BoundModel, ModelFileError, load_models
-from spark_jobs.registry.views import Views, project_views
+from spark_jobs.registry.models import BoundModel, load_models
+from spark_jobs.registry.views import RegistryError, Views, project_views
 from tests import scored
 
 
@@ -63,15 +63,15 @@ def test_the_module_checks_them_by_hand() -> None:
     ],
 )
 def test_a_wrong_one_is_refused(tmp_path: Path, views: Views, changed: dict[str, str], reason: str) -> None:
-    with pytest.raises(ModelFileError) as refused:
+    with pytest.raises(RegistryError) as refused:
         load(tmp_path, views, **changed)
     assert str(refused.value).startswith(f"{tmp_path / 'fraud.py'}: ") and reason in str(refused.value)
 
 
 def test_a_file_needs_a_model_and_a_plain_name(tmp_path: Path, views: Views) -> None:
     (tmp_path / "empty.py").write_text("")
-    with pytest.raises(ModelFileError, match="it has no `model`"):
+    with pytest.raises(RegistryError, match="it has no `model`"):
         load_models(views, folder=tmp_path)
     (tmp_path / "empty.py").rename(tmp_path / "Empty.py")
-    with pytest.raises(ModelFileError, match="Empty is no name of a model"):
+    with pytest.raises(RegistryError, match="Empty is no name of a model"):
         load_models(views, folder=tmp_path)

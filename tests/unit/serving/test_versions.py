@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from spark_jobs.cli import main
 from spark_jobs.definitions.binder import ViewError
 from spark_jobs.definitions.bound_view import AggregateView
-from spark_jobs.definitions.measures.sums import Sum
+from spark_jobs.definitions.measures.exact import Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine import chained_view
 from spark_jobs.ledger import store as ledger
@@ -81,7 +81,7 @@ def test_a_view_over_another_follows_the_version_that_is_served(platform: Platfo
     platform.land([order("red", 5), order("red", 6), order("blue", 9)])
     declared = Aggregate(of_view="orders_by_colour", by={"all": "1"}, measures={"large": Sum("large_orders")},
                          owner="tests", description="all large orders")  # fmt: skip
-    view = chained_view.bind_chained("large", "large.py", declared, platform.views["orders_by_colour_v2"])
+    view = chained_view.bind_chained("large", declared, platform.views["orders_by_colour_v2"])
     views = Views(platform.views.all, (view,))
     for version, large in {1: 3, 2: 2}.items():
         sources = ready(views, dict.fromkeys((one.id for one in views), UNBUILT), {"orders_by_colour": version})
@@ -95,7 +95,7 @@ def test_a_view_over_another_works_over_all_its_versions_or_is_refused(platform:
                          owner="tests", description="all large orders")  # fmt: skip
     first = platform.views["orders_by_colour"]
     assert isinstance(first, AggregateView)
-    view = chained_view.bind_chained("large", "large.py", declared, platform.views["orders_by_colour_v2"])
+    view = chained_view.bind_chained("large", declared, platform.views["orders_by_colour_v2"])
     chained_view.check_base(view, first)
     poorer = replace(first, measures=tuple(one for one in first.measures if one.name != "large_orders"))
     with pytest.raises(ViewError, match="orders_by_colour does not serve large_orders"):

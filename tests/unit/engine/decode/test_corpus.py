@@ -7,11 +7,12 @@ import pytest
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.engine.decode.assemble import by_row, decode
+from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.engine.decode.reasons import SHOWN, Reason
 from spark_jobs.engine.record_outcomes import countable
 from tests.corpus.read import FACT, Case, cases
+from tests.decoded_by_row import by_row
 
 CASES = list(cases())
 

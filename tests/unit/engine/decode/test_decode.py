@@ -14,10 +14,11 @@ import pytest
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import load_contracts, project_contracts
 from spark_jobs.engine.decode import assemble
-from spark_jobs.engine.decode.assemble import by_row, decode
+from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.engine.decode.bulk.columns import column
 from tests.contract_files import RECORDED_AT, SCHEMA, records, write
+from tests.decoded_by_row import by_row
 
 KNOWN = project_contracts()
 PAGE, AIRLINE = KNOWN.of("page_viewed"), KNOWN.of("airline_changed")
