@@ -3,7 +3,7 @@
 coverage, duplicates, verdicts, replaced days -> facts per cause -> keys, by the view's own expressions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -17,8 +17,10 @@ from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.partials import compute
+from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.quality.recompute import PLACE
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 
 NOT_COVERED = "not_covered"
@@ -27,7 +29,6 @@ NEWER_SCHEMA = "accepted_by_newer_schema"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
-PLACE = [name for name, _ in row_types.COORDINATES]
 Facts = Mapping[str, pa.Table]
 
 
@@ -51,18 +52,16 @@ class Causes:
     def _facts(self, cause: str, view: View) -> Iterator[Facts]:
         if cause in (DUPLICATE, NEWER_SCHEMA):
             records = self.unmarked if cause == DUPLICATE else self.accepted_later
-            mine = {name: rows for name, rows in records.items() if name in view.event_types}
-            if mine:
+            if mine := {name: rows for name, rows in records.items() if name in view.event_types}:
                 yield mine
         elif cause == NOT_COVERED:
-            missing = coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column)
-            if missing:
+            if missing := coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column):
                 yield from self.settled_facts(view, pa.array(missing))
         elif cause == CORRECTED:
             for event_type in view.event_types:
                 if days := self.changed.get(event_type):
                     of = ds.field("day").isin(pa.array(days).cast(pa.date32())) & (ds.field("lsn") <= self.old_cut)
-                    yield from _facts_where(view, of, only=event_type)
+                    yield from _facts_where([event_type], of)
 
     def settled(self, view: View, lsns: pa.ChunkedArray) -> pa.Table:
         """The view's partials of those lsns, made of the facts that count."""
@@ -81,7 +80,7 @@ class Causes:
 
     def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
         """The facts of those lsns, as the batch layer settled them."""
-        return _facts_where(view, ds.field("lsn").isin(lsns))
+        return _facts_where(view.event_types, ds.field("lsn").isin(lsns))
 
 
 def _unmarked(above: int, upto: int) -> Facts:
@@ -92,18 +91,23 @@ def _unmarked(above: int, upto: int) -> Facts:
     con = duckdb_reader.connect(
         {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
     )
-    place = 'lsn, topic, partition, "offset"'
-    con.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {place} FROM duplicates WHERE lsn > {above:d} AND lsn <= {upto:d} EXCEPT "
-        'SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
-        f"WHERE view = '{row_types.DUPLICATE_ROW}' AND lsn > {above:d} AND lsn <= {upto:d}"
-    )
-    lsns = [row[0] for row in con.execute("SELECT DISTINCT lsn FROM counted ORDER BY lsn").fetchall()]
-    if not lsns:
+    con.execute(f"CREATE TEMP TABLE counted AS {counted_by_speed(above, upto)}")
+    [(first, last)] = con.execute("SELECT min(lsn), max(lsn) FROM counted").fetchall()
+    if first is None:
         return {}
-    return record_outcomes.either_way(
-        decode_logged(_records(con, "counted", lsns[0], lsns[-1]), log_reader.read_schema_history()).facts
-    )
+    records = _records(con, "counted", first, last)
+    return record_outcomes.either_way(decode_logged(records, log_reader.read_schema_history()).facts)
+
+
+def counted_by_speed(above: int, upto: int) -> str:
+    """SELECT of the `duplicates` of (above, upto], by coordinates, that the speed layer's `partials` do not name."""
+    within = f"lsn > {above:d} AND lsn <= {upto:d}"
+    return f"SELECT {PLACE} FROM duplicates WHERE {within} EXCEPT {_named(row_types.DUPLICATE_ROW)} AND {within}"
+
+
+def _named(kind: str) -> str:
+    """SELECT of the coordinates in the control rows of a kind."""
+    return f"SELECT lsn, control.topic, control.partition, control.\"offset\" FROM partials WHERE view = '{kind}'"
 
 
 def _accepted_later(above: int, upto: int) -> Facts:
@@ -116,39 +120,32 @@ def _accepted_later(above: int, upto: int) -> Facts:
         return {}
     con = duckdb_reader.connect({"partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG})
     con.execute(
-        'CREATE TEMP TABLE rejected AS SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
-        f"WHERE view = '{row_types.REJECT_ROW}' AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
+        f"CREATE TEMP TABLE rejected AS {_named(row_types.REJECT_ROW)} "
+        f"AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
     )
     records = _records(con, "rejected", above + 1, upto)
     accepted = decode_logged(records, history, upto).facts
     facts = record_outcomes.either_way(record_outcomes.countable(accepted))
-    places = pa.concat_tables(
-        rows.select(PLACE) for rows in [record_outcomes.OUTCOME_ROW.empty_table(), *facts.values()]
-    )
-    told = [
-        decoded.get(record_outcomes.RECORD_OUTCOME, record_outcomes.OUTCOME_ROW.empty_table())
-        for decoded in (decode_logged(records, history).facts, accepted)
-    ]
-    of_taken = [divided(rows, places)[1] for rows in told]
-    return facts | {
-        record_outcomes.RECORD_OUTCOME: pa.concat_tables([facts[record_outcomes.RECORD_OUTCOME], *of_taken])
-    }
+    places = pa.concat_tables(rows.select([*dict(row_types.COORDINATES)]) for rows in facts.values())
+    outcomes = [facts[RECORD_OUTCOME]]
+    for decoded in (decode_logged(records, history).facts, accepted):
+        if RECORD_OUTCOME in decoded:
+            outcomes.append(divided(decoded[RECORD_OUTCOME], places)[1])
+    return facts | {RECORD_OUTCOME: pa.concat_tables(outcomes)}
 
 
-def _records(con: duckdb.DuckDBPyConnection, listed_in: str, first: int, last: int) -> pa.Table:
-    """The records whose coordinates are listed in a table of `con`, of [first, last]."""
-    names = [field.name for field in row_types.RECORD]
-    within = f"lsn BETWEEN {first:d} AND {last:d}"
+def _records(con: duckdb.DuckDBPyConnection, places: str, first: int, last: int) -> pa.Table:
+    """The records of [first, last] whose coordinates are in the table `places` of `con`."""
     records = con.sql(
-        f"SELECT {listed(names, Dialect.DUCKDB)} FROM (SELECT * FROM log WHERE kind = 'record' AND {within}) "
-        f'SEMI JOIN {listed_in} USING (lsn, topic, partition, "offset")'
+        f"SELECT {listed(row_types.RECORD.names, Dialect.DUCKDB)} FROM (SELECT * FROM log "
+        f"WHERE kind = 'record' AND lsn BETWEEN {first:d} AND {last:d}) SEMI JOIN {places} USING ({PLACE})"
     )
     return records.to_arrow_table().cast(row_types.RECORD)
 
 
-def _facts_where(view: View, of: ds.Expression, only: str | None = None) -> Iterator[Facts]:
-    """The stored facts of the view's event types (or of `only` one) that match, in portions."""
-    for event_type in view.event_types if only is None else (only,):
+def _facts_where(event_types: Iterable[str], of: ds.Expression) -> Iterator[Facts]:
+    """The stored facts of these types that match, in portions."""
+    for event_type in event_types:
         contract = project_contracts().of(event_type)
         scanner = duckdb_reader.dataset(tables.facts(event_type)).scanner(
             columns=contract.fact_schema.names, filter=of, batch_size=FACTS_AT_ONCE

@@ -10,15 +10,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import record_outcomes
 from spark_jobs.quality import recompute
-from spark_jobs.quality.reconciliation.causes import Causes, Facts
-from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
-
-PLACE = 'lsn, topic, partition, "offset"'
+from spark_jobs.quality.recompute import PLACE
+from spark_jobs.quality.reconciliation.causes import Causes, Facts, counted_by_speed
+from spark_jobs.storage import coverage, duckdb_reader, tables
 
 
 class UnbuiltCauses(Causes):
@@ -27,13 +25,13 @@ class UnbuiltCauses(Causes):
     def __init__(self, cut: int, head: int) -> None:
         self.old_cut, self.new_cut, self.changed = cut, head, {}
         self.coverage = coverage.covered(cut)
-        con = recompute.connect()
-        recompute.facts(con, recompute.records(head, above=cut), log_reader.read_schema_history())
+        con = recompute.facts(head, above=cut)
         _add_repetitions(con, cut)
+        recompute.settle(con)
         self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
         self._facts_past_cut = {
-            contract.event_type: con.sql(recompute.settled(con, contract, "losers")).to_arrow_table()
-            for contract in project_contracts()
+            event_type: con.sql(f"FROM facts_{event_type}").to_arrow_table()
+            for event_type in project_contracts().event_types
         }
 
     def _all_of(self, event_type: str) -> pa.Table:
@@ -49,28 +47,23 @@ class UnbuiltCauses(Causes):
 
 
 def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
-    """Add to `losers` what repeats a fact at or below the cut."""
+    """Add to `duplicates` what repeats a fact at or below the cut."""
     for contract in project_contracts():
         table = tables.facts(contract.event_type)
         if cut and not contract.is_outcome and duckdb_reader.exists(table):
             con.register("stored_facts", duckdb_reader.dataset(table))
             con.execute(
-                f"INSERT INTO losers SELECT {PLACE}, event_type, identity, timestamp FROM {recompute.all_of(contract)} "
-                f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d}) "
-                f"AND ({PLACE}) NOT IN (SELECT ({PLACE}) FROM losers)"
+                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp "
+                f"FROM {recompute.all_of(contract.event_type)} ANTI JOIN duplicates USING ({PLACE}) "
+                f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d})"
             )
 
 
 def _unmarked(con: duckdb.DuckDBPyConnection, cut: int, head: int) -> Facts:
     con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
-    con.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {PLACE} FROM losers EXCEPT "
-        'SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
-        f"WHERE view = '{row_types.DUPLICATE_ROW}' AND lsn > {cut:d} AND lsn <= {head:d}"
-    )
-    new = {}
-    for contract in project_contracts():
-        of = f'SELECT * FROM {recompute.all_of(contract)} SEMI JOIN counted USING (lsn, topic, partition, "offset")'
-        if (facts := con.sql(of).to_arrow_table()).num_rows:
-            new[contract.event_type] = facts
-    return record_outcomes.either_way(new)
+    con.execute(f"CREATE TEMP TABLE counted AS {counted_by_speed(cut, head)}")
+    facts = {
+        event_type: con.sql(f"FROM {recompute.all_of(event_type)} SEMI JOIN counted USING ({PLACE})").to_arrow_table()
+        for event_type in project_contracts().event_types
+    }
+    return record_outcomes.either_way({event_type: rows for event_type, rows in facts.items() if rows.num_rows})

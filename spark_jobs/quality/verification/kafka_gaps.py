@@ -1,13 +1,13 @@
 """What Kafka still has: the offsets of each partition, and the records of a gap.
 
-broker -> Available, Count (for completeness.offsets_are_in_the_log_once). Reads committed records, commits nothing.
+broker -> Offsets, Count (for completeness.offsets_are_in_the_log_once). Reads committed records, commits nothing.
 """
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
-from spark_jobs.quality.verification.completeness import Available, Count, Gap
+from spark_jobs.quality.verification.completeness import Count, Gap, Offsets
 from spark_jobs.quality.verification.findings import Unable
 from spark_jobs.settings import settings
 
@@ -16,7 +16,7 @@ MOST_OFFSETS = 1_000_000
 
 
 @contextmanager
-def broker(topics: tuple[str, ...]) -> Iterator[tuple[Available, Count]]:
+def broker(topics: tuple[str, ...]) -> Iterator[tuple[Offsets, Count]]:
     """Available offsets of the topics that exist, and the counter of gaps. Unable where Kafka does not answer."""
     from kafka.errors import KafkaError
 
@@ -26,14 +26,12 @@ def broker(topics: tuple[str, ...]) -> Iterator[tuple[Available, Count]]:
         asked = Broker(topics)
     except (KafkaError, OSError, AssertionError) as error:
         raise Unable(f"Kafka at {settings().kafka} does not answer: {error}") from error
-    try:
+    with closing(asked):
         available = asked.available(asked.partitions()[1])
         yield available, lambda gap: count(gap, available)
-    finally:
-        asked.close()
 
 
-def count(gap: Gap, available: Available) -> int | None:
+def count(gap: Gap, available: Offsets) -> int | None:
     """Committed records in the gap; None where Kafka has dropped it, or where it is too long to read."""
     from kafka import KafkaConsumer, TopicPartition
 
@@ -41,17 +39,14 @@ def count(gap: Gap, available: Available) -> int | None:
     earliest, _ = available.get((topic, partition), (until, until))
     if earliest >= until or until - start > MOST_OFFSETS:
         return None
-    consumer = KafkaConsumer(
-        bootstrap_servers=settings().kafka, enable_auto_commit=False, isolation_level="read_committed"
-    )
-    part, found, give_up = TopicPartition(topic, partition), 0, time.monotonic() + SECONDS_PER_GAP
-    try:
+    part, records, give_up = TopicPartition(topic, partition), 0, time.monotonic() + SECONDS_PER_GAP
+    with closing(
+        KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False, isolation_level="read_committed")
+    ) as consumer:
         consumer.assign([part])
         consumer.seek(part, max(start, earliest))
         while consumer.position(part) < until and time.monotonic() < give_up:
-            batches = consumer.poll(timeout_ms=500)
-            found += sum(record.offset < until for records in batches.values() for record in records)
+            for batch in consumer.poll(timeout_ms=500).values():
+                records += sum(record.offset < until for record in batch)
         is_whole = earliest <= start and consumer.position(part) >= until
-    finally:
-        consumer.close()
-    return found if found or is_whole else None
+    return records if records or is_whole else None
