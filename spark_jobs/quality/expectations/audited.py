@@ -15,7 +15,7 @@ from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import partials
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.schema import Build, Run
-from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.relations import Counted, Relation, Stored
 from spark_jobs.quality.expectations.suites import Suite
@@ -28,7 +28,7 @@ DUCKDB = Dialect.DUCKDB
 
 @dataclass(frozen=True)
 class Audited:
-    """What is audited of a run: its new facts, its completeness, its batch tables at their versions."""
+    """A run to be audited. `after`: the published cut; `days`: those whose facts were decoded again."""
 
     run: Run
     views: Views
@@ -43,38 +43,26 @@ class Audited:
         What was audited before is left out: a view whose version stays, an event type without new facts (the suite of
         completeness finds missing ones).
         """
-        now, known = datetime.now(UTC), project_contracts()
+        now = datetime.now(UTC)
         yield suites.of_completeness(), Counted(self._completeness)
-        for contract in known:
-            table = tables.facts(contract.event_type)
-            if self._has_new(table):
-                yield suites.of_facts(contract, self.run.cut, now), Stored(table, where=self._unaudited())
-        changed = [view for view in self.views if self._is_new(view)]
-        full = self._with_facts(changed)
-        for view in changed:
-            required = suites.required_of(known, view.event_columns)
-            made = suites.of_view(view, required, must_have_rows=view.id in full)
+        unaudited = f"lsn > {self.after:d} OR {in_days(self.days)}"
+        for contract in project_contracts():
+            if self._has_new(tables.facts(contract.event_type)):
+                suite = suites.of_facts(contract, self.run.cut, now)
+                yield suite, Stored(suite.table, where=unaudited)
+        new = [v for v in self.views if self.builds[v.id].versions != self.old.get(v.id, UNBUILT).versions]
+        full = self._with_facts(new)
+        for view in new:
+            made = suites.of_view(view, must_have_rows=view.id in full)
             for suite, version in zip(made, self.builds[view.id].versions, strict=True):
                 yield suite, Stored(suite.table, version)
-
-    def _is_new(self, view: View) -> bool:
-        built, old = self.builds[view.id], self.old.get(view.id)
-        return old is None or built.versions != old.versions
 
     def _has_new(self, table: str) -> bool:
         """Whether the table has rows that no published run has audited. One that is missing is not passed over."""
         if not duckdb_reader.exists(table):
             return True
-        days = pa.array(self._days()).cast(pa.date32())
-        of = (ds.field("lsn") > self.after) | ds.field("day").isin(days)
+        of = (ds.field("lsn") > self.after) | ds.field("day").isin(pa.array(self.days).cast(pa.date32()))
         return bool(duckdb_reader.dataset(table).head(1, columns=["lsn"], filter=of).num_rows)
-
-    def _days(self) -> list[str]:
-        return sorted({*self.run.days, *self.days})
-
-    def _unaudited(self) -> str:
-        """Predicate on rows past the published cut, and on those of days decoded again."""
-        return f"lsn > {self.after:d} OR {in_days(self._days())}"
 
     def _completeness(self) -> pa.Table:
         """Per topic: how many records landed in (after, cut], and what became of them."""
@@ -91,11 +79,7 @@ class Audited:
     def _with_facts(self, of: list[View]) -> set[str]:
         """Ids of the views that have at least one fact to show."""
         types = {event_type for view in of for event_type in view.event_types}
+        facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} WHERE lsn <= {self.run.cut:d})" for name in types}
         con = duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types})
-        return {view.id for view in of if con.execute(f"FROM ({self._counted(view)}) LIMIT 1").fetchone()}
-
-    def _counted(self, view: View) -> str:
-        """The facts that count in a view, not yet grouped."""
-        cut = f"WHERE lsn <= {self.run.cut:d}"
-        facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} {cut})" for name in view.event_types}
-        return partials.counted(view, DUCKDB, facts_of)
+        counted = {view.id: partials.counted(view, DUCKDB, facts_of) for view in of}
+        return {view_id for view_id, facts in counted.items() if con.execute(f"FROM ({facts}) LIMIT 1").fetchone()}

@@ -5,7 +5,7 @@ table, version, predicate -> a pandas frame through DuckDB and delta-rs, or a Sp
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-DUCKDB, SPARK = Dialect.DUCKDB, Dialect.SPARK
-
-
-class Relation(Protocol):
-    """Rows to look at. All methods raise NoTable where the table or its version is gone."""
-
-    @property
-    def is_small(self) -> bool:
-        """Whether a frame of it fits in memory."""
-
-    def frame(self, columns: Iterable[str]) -> "pd.DataFrame":
-        """Its columns in memory."""
-
-    def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
-        """Its columns in Spark."""
-
 
 @dataclass(frozen=True)
 class Stored:
@@ -42,20 +26,17 @@ class Stored:
     version: int | None = None
     where: str = "TRUE"
 
-    @property
-    def is_small(self) -> bool:
-        with duckdb_reader.connect({"source": self._dataset()}) as con:
-            [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
-        return bool(rows <= tables.SMALL)
-
-    def frame(self, columns: Iterable[str]) -> "pd.DataFrame":
+    def frame(self, columns: Iterable[str]) -> "pd.DataFrame | None":
         source = self._dataset()
         with duckdb_reader.connect({"source": source}) as con:
-            wanted = self._listed(columns, source.schema, DUCKDB)
+            [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
+            if rows > tables.SMALL:
+                return None
+            wanted = _listed(columns, source.schema, Dialect.DUCKDB)
             return as_frame(con.sql(f"SELECT {wanted} FROM source WHERE {self.where}").to_arrow_table())
 
     def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
-        wanted = self._listed(columns, self._dataset().schema, SPARK)
+        wanted = _listed(columns, self._dataset().schema, Dialect.SPARK)
         version = duckdb_reader.version(self.table) if self.version is None else self.version
         source = f"{tables.by_path(self.table)} VERSION AS OF {version:d}"
         return spark.sql(f"SELECT {wanted} FROM {source} WHERE {self.where}")
@@ -63,11 +44,11 @@ class Stored:
     def _dataset(self) -> ds.Dataset:
         return duckdb_reader.dataset((self.table, self.version))
 
-    @staticmethod
-    def _listed(columns: Iterable[str], schema: pa.Schema, dialect: Dialect) -> str:
-        """Bytes as hexadecimal text, which Great Expectations can compare and show."""
-        quoted = ((quote(name, dialect), schema.field(name).type) for name in columns)
-        return ", ".join(f"hex({name}) AS {name}" if pa.types.is_binary(kind) else name for name, kind in quoted)
+
+def _listed(columns: Iterable[str], schema: pa.Schema, dialect: Dialect) -> str:
+    """Bytes as hexadecimal text, which Great Expectations can compare and show."""
+    quoted = ((quote(name, dialect), schema.field(name).type) for name in columns)
+    return ", ".join(f"hex({name}) AS {name}" if pa.types.is_binary(kind) else name for name, kind in quoted)
 
 
 @dataclass(frozen=True)
@@ -75,13 +56,19 @@ class Counted:
     """A few rows that were counted elsewhere."""
 
     count: Callable[[], pa.Table]
-    is_small = True
 
     def frame(self, columns: Iterable[str]) -> "pd.DataFrame":
         return as_frame(self.count().select(list(columns)))
 
     def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
         return spark.createDataFrame(self.frame(columns))
+
+
+Relation = Stored | Counted
+"""Columns of rows: as a `frame` in memory (None where it would not fit), or in Spark.
+
+Both methods raise NoTable where the table or its version is gone.
+"""
 
 
 def as_frame(table: pa.Table) -> "pd.DataFrame":
