@@ -6,8 +6,7 @@ expressions give their keys. A row that no cause covers is `unexplained`, and st
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.ledger.source import Source, with_unbuilt
@@ -34,9 +33,6 @@ class Agreement:
     unexplained: tuple[str, ...] = ()
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def agree(
     views: Views, old: Mapping[str, Source], new: Mapping[str, Source], changed: Mapping[str, Sequence[str]]
@@ -55,12 +51,13 @@ def agree(
 def _one(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> Agreement:
     speed.con.register("built", built.con.sql(built.own(view)).to_arrow_table())
     compared = compare(speed.con, "FROM built", speed.own(view), shape_of(view))
+    agreement = Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, {})
     if not compared.differing:
-        return Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, 0, {})
+        return agreement
     attributed = attribute(speed, view, compared, causes, LocalAnswers.own)
-    named = attributed.first(("batch", "speed"), where="cause IS NULL")
     counts = {cause or UNEXPLAINED: rows for cause, rows in attributed.counts.items()}
-    return Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, counts, tuple(named))
+    named = attributed.first(("batch", "speed"), where="cause IS NULL")
+    return replace(agreement, causes=counts, unexplained=tuple(named))
 
 
 def accepted(agreement: Agreement, reason: str) -> Agreement:
@@ -68,4 +65,4 @@ def accepted(agreement: Agreement, reason: str) -> Agreement:
     if not agreement.causes.get(UNEXPLAINED):
         return agreement
     causes = {ACCEPTED if cause == UNEXPLAINED else cause: rows for cause, rows in agreement.causes.items()}
-    return Agreement(**{**agreement.as_dict(), "causes": causes, "note": f"{ACCEPTED}: {reason}"})
+    return replace(agreement, causes=causes, note=f"{ACCEPTED}: {reason}")

@@ -11,7 +11,7 @@ from spark_jobs.definitions.bound_view import RANK, View
 from spark_jobs.engine import deferred_rows
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
-from spark_jobs.serving.compare import Comparison, Shape, compare
+from spark_jobs.serving.compare import Comparison, compare
 from spark_jobs.serving.local_answer import LocalAnswers
 
 D = Dialect.DUCKDB
@@ -49,14 +49,14 @@ def attribute(
     con, shape = compared.con, compared.shape
     claims = _Claims(view, compared)
     partials = claims.add(causes, speed)
-    still = ""
+    still_differing = None
     if partials is not None:
         remade = speed.with_partials(view, _remade(speed, view, causes, partials))
-        still = _among(compare(con, "FROM built", answer(remade, view), shape, "still_differing"), shape)
+        still_differing = compare(con, "FROM built", answer(remade, view), shape, "still_differing")
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE attributed AS SELECT d.*, c.cause FROM {compared.name} d LEFT JOIN claims c "
-        f"ON {_same('c', 'd', claims.keys.values())} AND NOT ({_among(strays, shape) if strays else 'false'}) "
-        f"AND NOT (c.rank < {len(OF_PARTIALS)} AND {still or 'false'}) "
+        f"ON {_same('c', 'd', claims.keys.values())} AND NOT {_among(strays)} "
+        f"AND NOT (c.rank < {len(OF_PARTIALS)} AND {_among(still_differing)}) "
         "QUALIFY row_number() OVER (PARTITION BY d.rowid ORDER BY c.rank) = 1"
     )
     return Attributed(con, shape, "attributed", compared.rows, compared.differing)
@@ -81,7 +81,8 @@ class _Claims:
         in_question = []
         for cause in (*OF_PARTIALS, CORRECTED):
             for partials in causes.keys(cause, self.view):
-                self._add(cause, partials)
+                self.con.register("claimed", partials)
+                self._insert(cause, self.keys, "claimed")
                 in_question += [partials.select(["lsn", *self.view.stored_keys])] if cause in OF_PARTIALS else []
         if self.keys and self.view.bucket:
             days = [day for name in self.view.event_types for day in causes.changed.get(name, ())]
@@ -92,11 +93,6 @@ class _Claims:
         for why, test in deferred_rows.deferred(D, source.horizon, source.hot_keys).items():
             self._insert(DEFERRED[why], self.keys, f"({speed.speed(self.view)}) WHERE {test}")
         return pa.concat_tables(in_question) if in_question else None
-
-    def _add(self, cause: str, partials: pa.Table) -> None:
-        self.con.register("claimed", partials)
-        self._insert(cause, self.keys, "claimed")
-        self.con.unregister("claimed")
 
     def _insert(self, cause: str, keys: Mapping[str, str | None], rows: str) -> None:
         """Claim the keys of `rows` (column -> its name in the answer, None for the same)."""
@@ -119,9 +115,11 @@ def _remade(speed: LocalAnswers, view: View, causes: Causes, in_question: pa.Tab
     return "remade"
 
 
-def _among(differing: Comparison, shape: Shape) -> str:
+def _among(differing: Comparison | None) -> str:
     """SQL: whether a row `d` has the key of one that differs there."""
-    return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {_same('o', 'd', shape.keys)})"
+    if differing is None:
+        return "false"
+    return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {_same('o', 'd', differing.shape.keys)})"
 
 
 def _same(left: str, right: str, names: Iterable[str]) -> str:
