@@ -4,7 +4,7 @@ run -> (files: agreement) + (memory or Spark: suites) -> Data Docs, ledger. `cri
 whatever gives no result stops too. What does not pass is never published (I17); the old publication keeps serving.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 from itertools import chain
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.batch.build import changed_days
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.quality.expectations.audited import Audited
+from spark_jobs.quality.expectations.audited import Relation, audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
-from spark_jobs.quality.expectations.relations import Relation
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches
 from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, Agreement, accepted, agree
@@ -51,7 +50,8 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
         for line in agreement_lines(agreements[-1]):
             say(line)
     days = sorted({*run.days, *chain.from_iterable(changed.values())})
-    verdicts, docs = _verdicts(session, Audited(run, views, builds, old, current.cut if current else 0, days), say)
+    suites = audited(run, views, builds, old, current.cut if current else 0, days)
+    verdicts, docs = _verdicts(session, Checkpoint(run_id), suites, say)
     horizon = timedelta(days=settings().horizon_days)
     for line in chain(long_stretches(views, builds, horizon), hot_keys(store, run_id)):
         say(f"notice: {line}")
@@ -63,10 +63,12 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
     return passed
 
 
-def _verdicts(session: Session, audited: Audited, say: Say) -> tuple[list[Verdict], Path]:
+def _verdicts(
+    session: Session, checkpoint: Checkpoint, suites: Iterable[tuple[Suite, Relation]], say: Say
+) -> tuple[list[Verdict], Path]:
     """The verdicts on all tables, and the Data Docs, at the first table that stops the run."""
-    checkpoint, verdicts = Checkpoint(audited.run.run_id), []
-    for suite, relation in audited.suites():
+    verdicts = []
+    for suite, relation in suites:
         verdicts.append(_verdict(checkpoint, session, suite, relation))
         for failure in verdicts[-1].failures:
             say(f"{failure.severity}: {suite.table}: {failure.said}")

@@ -116,14 +116,12 @@ def _context() -> Any:
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="file", project_root_dir=settings().home)
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    folder = str(settings().data_docs.resolve())
     site = {
         "class_name": "SiteBuilder",
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
         "show_how_to_buttons": False,
-        "store_backend": {
-            "class_name": "TupleFilesystemStoreBackend",
-            "base_directory": str(settings().data_docs.resolve()),
-        },
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder},
     }
     context.variables.data_docs_sites = {SITE: site}
     context.variables.save()

@@ -108,26 +108,21 @@ def of_aggregate(view: AggregateView, *, must_have_rows: bool) -> Suite:
     never = {*_required(view.event_columns), *ENVELOPE, *view.each}
     keys = [*view.keys, *view.distinct_keys]
     expects = [_unique(keys), *(_not_null(name) for name, key in view.keys.items() if never_null(key, never))]
-    counts = [count for measure in view.measures for count in _counts(measure.name, measure.measure)]
+    counted = (m for m in view.measures if isinstance(m.measure, Count | Mean | Variance))
+    counts = [m.name if isinstance(m.measure, Count) else f"{m.name}__count" for m in counted]
     for count in counts:
         expects += [_not_null(count), _between(count, 0)]
     [table] = view.tables
     return _suite(table, (*keys, *counts), [*expects, *_rows(must_have_rows)])
 
 
-def _counts(name: str, measure: object) -> list[str]:
-    if isinstance(measure, Count):
-        return [name]
-    return [f"{name}__count"] if isinstance(measure, Mean | Variance) else []
-
-
 def of_rows(view: SequenceView) -> Suite:
     """Stored rows of a sequence: each source row once, of a known kind, in a stretch that has not ended before it."""
     columns = ("key", "ts", "kind", "tie", "stretch_end")
-    kinds = [row.kind for row in view.rows]
+    known = _in_set("kind", [row.kind for row in view.rows])
     table, _ = view.tables
-    of_kinds = [_unique(["kind", "tie"]), _in_set("kind", kinds)]
-    return _suite(table, columns, [*map(_not_null, columns), *of_kinds, _ordered("ts", "stretch_end")])
+    expects = [*map(_not_null, columns), _unique(["kind", "tie"]), known, _ordered("ts", "stretch_end")]
+    return _suite(table, columns, expects)
 
 
 def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
@@ -145,10 +140,9 @@ def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
 
 def _required(event_types: Iterable[str]) -> set[str]:
     """Columns that no fact of any of the event types leaves null."""
-    of_types = [project_contracts().of(name) for name in event_types]
-    return set.intersection(
-        *({f.name for f in c.fields if f.required and (not c.compacted or f.name == c.key)} for c in of_types)
-    )
+    contracts = map(project_contracts().of, event_types)
+    required = ({f.name for f in c.fields if f.required and (not c.compacted or f.name == c.key)} for c in contracts)
+    return set.intersection(*required)
 
 
 def never_null(key: Expression, never: set[str]) -> bool:
@@ -211,7 +205,5 @@ def _ordered(lower: str, upper: str) -> Expectation:
 
 
 def _rows(must_have: bool, severity: str = "critical") -> list[Expectation]:
-    if not must_have:
-        return []
     note = "There are facts that it counts."
-    return [gxe.ExpectTableRowCountToBeBetween(min_value=1, severity=severity, notes=note)]
+    return [gxe.ExpectTableRowCountToBeBetween(min_value=1, severity=severity, notes=note)] if must_have else []

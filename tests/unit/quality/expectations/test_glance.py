@@ -12,8 +12,8 @@ from deltalake import write_deltalake
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView
 from spark_jobs.quality.expectations import suites
+from spark_jobs.quality.expectations.audited import Stored, as_frame
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
-from spark_jobs.quality.expectations.relations import Stored, as_frame
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.registry.views import project_views
 from spark_jobs.storage import tables
