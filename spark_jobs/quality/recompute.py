@@ -34,8 +34,7 @@ def facts(upto: int, above: int = 0, cut: int = AS_LANDED) -> duckdb.DuckDBPyCon
         con.register("nothing", schema.empty_table())
         con.execute(f"CREATE TEMP TABLE {table} AS FROM nothing")
     history = log_reader.read_schema_history()
-    records = log_reader.portions((ds.field("lsn") <= upto) & (ds.field("lsn") > above), RECORDS_AT_ONCE)
-    for portion in records:
+    for portion in log_reader.portions((ds.field("lsn") <= upto) & (ds.field("lsn") > above), RECORDS_AT_ONCE):
         decoded = decode_logged(portion, history, cut)
         made = {"rejects": decoded.rejects} | {all_of(name): rows for name, rows in decoded.facts.items()}
         for table, rows in made.items():
@@ -80,7 +79,6 @@ class Recomputed:
     def added(self, view: View) -> str:
         if isinstance(view, AggregateView):
             return f"FROM {partials(self.con, view)}"
-        assert isinstance(view, SequenceView)
         return sequences.rows(view, DUCKDB, _facts_of(view))
 
 
@@ -90,10 +88,9 @@ def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
 
 
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:
-    """A table in `con` with one row per key and the view's partial columns."""
+    """A relation of `con` with one row per key and the view's partial columns."""
     made = con.sql(of_facts(view, DUCKDB, _facts_of(view), ())).to_arrow_table()
-    con.register("made", finished(made, view.sketches, view.partial_schema))
-    con.execute(f"CREATE OR REPLACE TEMP TABLE rebuilt_{view.id} AS FROM made")
+    con.register(f"rebuilt_{view.id}", finished(made, view.sketches, view.partial_schema))
     return f"rebuilt_{view.id}"
 
 

@@ -20,6 +20,7 @@ from spark_jobs.engine.partials import compute
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.quality import recompute
 from spark_jobs.quality.recompute import PLACE
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 
@@ -39,8 +40,10 @@ class Causes:
         """`changed`: event type -> days (ISO) whose older facts the batch layer has replaced."""
         self.old_cut, self.new_cut, self.changed = old_cut, new_cut, changed
         self.coverage = coverage.covered(old_cut)
-        self.unmarked = _unmarked(old_cut, new_cut)
-        self.accepted_later = _accepted_later(old_cut, new_cut)
+        layers = {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
+        con = duckdb_reader.connect(layers)
+        self.unmarked = _unmarked(con, old_cut, new_cut)
+        self.accepted_later = _accepted_later(con, old_cut, new_cut)
 
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
@@ -83,15 +86,63 @@ class Causes:
         return _facts_where(view.event_types, ds.field("lsn").isin(lsns))
 
 
-def _unmarked(above: int, upto: int) -> Facts:
-    """Duplicates that the batch layer found in (above, upto] and the speed layer had counted, as the facts it saw.
+class UnbuiltCauses(Causes):
+    """The records that batch will see differently at `head`: the named limits before the next build.
 
-    And their outcomes: the speed layer's, if the record came late, and the batch layer's.
+    log (cut, head] + identities of the facts -> duplicates that speed counted, facts that count. They prove causes for
+    I3 between publications, as the duplicates table does for agreement at one.
     """
-    con = duckdb_reader.connect(
-        {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
+
+    def __init__(self, cut: int, head: int) -> None:
+        self.old_cut, self.new_cut, self.changed = cut, head, {}
+        self.coverage = coverage.covered(cut)
+        con = recompute.facts(head, above=cut)
+        _add_repetitions(con, cut)
+        recompute.settle(con)
+        con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
+        con.register("log", duckdb_reader.dataset(tables.MASTER_LOG))
+        self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
+        self._facts_past_cut = {
+            event_type: con.sql(f"FROM facts_{event_type}").to_arrow_table()
+            for event_type in project_contracts().event_types
+        }
+
+    def _all_of(self, event_type: str) -> pa.Table:
+        built = super()._all_of(event_type)
+        past = self._facts_past_cut[event_type].select(built.schema.names).cast(built.schema)
+        return pa.concat_tables([built.filter(pc.less_equal(built["lsn"], self.old_cut)), past])
+
+    def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
+        for event_type in view.event_types:
+            facts = self._facts_past_cut[event_type]
+            if (mine := facts.filter(pc.is_in(facts["lsn"], lsns))).num_rows:
+                yield {event_type: mine}
+
+
+def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
+    """Add to `duplicates` what repeats a fact at or below the cut."""
+    for contract in project_contracts():
+        table = tables.facts(contract.event_type)
+        if cut and not contract.is_outcome and duckdb_reader.exists(table):
+            con.register("stored_facts", duckdb_reader.dataset(table))
+            con.execute(
+                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp "
+                f"FROM {recompute.all_of(contract.event_type)} ANTI JOIN duplicates USING ({PLACE}) "
+                f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d})"
+            )
+
+
+def _unmarked(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
+    """The `duplicates` of (above, upto] that the speed layer had counted, as the facts it saw.
+
+    And their outcomes: the speed layer's, if the record came late, and the batch layer's. `con` has the relations
+    `duplicates`, `partials` (the speed layer's) and `log`.
+    """
+    within = f"lsn > {above:d} AND lsn <= {upto:d}"
+    con.execute(
+        f"CREATE TEMP TABLE counted AS SELECT {PLACE} FROM duplicates WHERE {within} "
+        f"EXCEPT {_named(row_types.DUPLICATE_ROW)} AND {within}"
     )
-    con.execute(f"CREATE TEMP TABLE counted AS {counted_by_speed(above, upto)}")
     [(first, last)] = con.execute("SELECT min(lsn), max(lsn) FROM counted").fetchall()
     if first is None:
         return {}
@@ -99,18 +150,12 @@ def _unmarked(above: int, upto: int) -> Facts:
     return record_outcomes.either_way(decode_logged(records, log_reader.read_schema_history()).facts)
 
 
-def counted_by_speed(above: int, upto: int) -> str:
-    """SELECT of the `duplicates` of (above, upto], by coordinates, that the speed layer's `partials` do not name."""
-    within = f"lsn > {above:d} AND lsn <= {upto:d}"
-    return f"SELECT {PLACE} FROM duplicates WHERE {within} EXCEPT {_named(row_types.DUPLICATE_ROW)} AND {within}"
-
-
 def _named(kind: str) -> str:
     """SELECT of the coordinates in the control rows of a kind."""
     return f"SELECT lsn, control.topic, control.partition, control.\"offset\" FROM partials WHERE view = '{kind}'"
 
 
-def _accepted_later(above: int, upto: int) -> Facts:
+def _accepted_later(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
     """What the speed layer rejected in (above, upto] and the batch layer accepts, by schemas that came in between.
 
     As facts, and with the outcomes that either layer has of them.
@@ -118,7 +163,6 @@ def _accepted_later(above: int, upto: int) -> Facts:
     history = log_reader.read_schema_history()
     if not history.within(above, upto):
         return {}
-    con = duckdb_reader.connect({"partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG})
     con.execute(
         f"CREATE TEMP TABLE rejected AS {_named(row_types.REJECT_ROW)} "
         f"AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"

@@ -4,7 +4,6 @@ master.log, facts.*, Kafka's offsets, the producers' ledger -> Findings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import duckdb
 
@@ -98,9 +97,7 @@ def records_are_accounted_for(con: duckdb.DuckDBPyConnection, cut: int, ends: Ma
         f"SELECT lsn, topic, partition, \"offset\", '{what}' AS what FROM {relation} WHERE lsn <= {cut:d}"
         for what, relation in ends.items()
     )
-    said, count = breaches(
-        con,
-        f"""
+    query = f"""
         SELECT topic || ' partition ' || partition || ' offset ' || "offset" || ' (lsn ' || lsn || ') is '
                || CASE WHEN landed = 0 THEN 'not in the log, but a ' || ends[1]
                        WHEN len(ends) = 0 THEN 'neither fact, quarantined nor duplicate'
@@ -110,10 +107,8 @@ def records_are_accounted_for(con: duckdb.DuckDBPyConnection, cut: int, ends: Ma
               FROM (SELECT lsn, topic, partition, "offset", NULL AS what FROM records WHERE lsn <= {cut:d}
                     UNION ALL {derived})
               GROUP BY lsn, topic, partition, "offset")
-        WHERE landed = 0 OR len(ends) <> 1""",
-    )
-    checked = number(con, f"SELECT count(*) FROM records WHERE lsn <= {cut:d}")
-    return ENDS.finding(checked, said, count)
+        WHERE landed = 0 OR len(ends) <> 1"""
+    return ENDS.by_query(con, query, number(con, f"SELECT count(*) FROM records WHERE lsn <= {cut:d}"))
 
 
 def events_count_once(con: duckdb.DuckDBPyConnection, cut: int, facts: Mapping[str, str]) -> Finding:
@@ -125,22 +120,17 @@ def events_count_once(con: duckdb.DuckDBPyConnection, cut: int, facts: Mapping[s
         f"WHERE lsn <= {cut:d} GROUP BY identity HAVING count(*) > 1"
         for event_type, relation in facts.items()
     )
-    said, count = breaches(
-        con, f"SELECT event_type || ' ' || coalesce(id, 'without id') || ' is ' || n || ' facts' AS said FROM ({union})"
-    )
+    query = f"SELECT event_type || ' ' || coalesce(id, 'without id') || ' is ' || n || ' facts' AS said FROM ({union})"
     checked = sum(number(con, f"SELECT count(*) FROM {relation} WHERE lsn <= {cut:d}") for relation in facts.values())
-    return ONCE.finding(checked, said, count)
+    return ONCE.by_query(con, query, checked)
 
 
-def bytes_are_the_producers(con: duckdb.DuckDBPyConnection, ledger: Sequence[Path], head: int) -> Finding:
+def bytes_are_the_producers(con: duckdb.DuckDBPyConnection, ledger: list[str], head: int) -> Finding:
     """I2: what producers wrote down, by coordinates, is what the log has: key, value and timestamp, byte for byte."""
-    files = [str(file) for file in ledger]
-    if not files:
+    if not ledger:
         raise Absent("no producer kept a ledger here; records sent by others have no second source to compare with")
-    said, count = breaches(
-        con,
-        f"""
-        WITH sent AS (SELECT topic, partition, "offset", key, value, timestamp FROM read_parquet({files!r})),
+    query = f"""
+        WITH sent AS (SELECT topic, partition, "offset", key, value, timestamp FROM read_parquet({ledger!r})),
              passed AS (SELECT topic, partition, arg_max(until, lsn) AS until FROM ranges GROUP BY ALL)
         SELECT s.topic || ' partition ' || s.partition || ' offset ' || s."offset" || CASE
                  WHEN l.lsn IS NULL THEN ' was sent and is not in the log'
@@ -151,10 +141,9 @@ def bytes_are_the_producers(con: duckdb.DuckDBPyConnection, ledger: Sequence[Pat
         LEFT JOIN (SELECT * FROM log WHERE kind = 'record' AND lsn <= {head:d}) l
                ON l.topic = s.topic AND l.partition = s.partition AND l."offset" = s."offset"
         WHERE l.lsn IS NULL OR l.key IS DISTINCT FROM s.key OR l.value IS DISTINCT FROM s.value
-              OR epoch_ms(l.timestamp) <> epoch_ms(s.timestamp)""",
-    )
-    known = number(con, f"SELECT count(*) FROM read_parquet({files!r})")
+              OR epoch_ms(l.timestamp) <> epoch_ms(s.timestamp)"""
+    known = number(con, f"SELECT count(*) FROM read_parquet({ledger!r})")
     others = number(con, f"""SELECT count(*) FROM records l ANTI JOIN (SELECT topic, partition, "offset" FROM
-        read_parquet({files!r})) s USING (topic, partition, "offset")""")  # fmt: skip
+        read_parquet({ledger!r})) s USING (topic, partition, "offset")""")  # fmt: skip
     note = f"{others:,} records of the log came from elsewhere and have no ledger" if others else ""
-    return BYTES.finding(known, said, count, note)
+    return BYTES.by_query(con, query, known, note)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import duckdb
 
 from spark_jobs.contracts import row_types
-from spark_jobs.quality.verification.findings import Absent, Finding, Law, breaches, number
+from spark_jobs.quality.verification.findings import Absent, Finding, Law, number
 
 LSNS = Law("I4", "lsns are contiguous, each with one control row that counts its records", "lsns")
 RANGES = Law("I4", "offset ranges chain without hole or overlap", "ranges")
@@ -18,9 +18,7 @@ COVERAGE = Law("I4", "every served view has partials for (cut, head], once per l
 
 def lsns_are_contiguous(con: duckdb.DuckDBPyConnection, head: int) -> Finding:
     """I4: lsns 1..head, each with one control row that counts its records, and no record without one."""
-    said, count = breaches(
-        con,
-        f"""
+    query = f"""
         WITH control AS (SELECT lsn, count(*) AS n, sum(batch.records) AS records FROM log
                          WHERE kind = '{row_types.BATCH_ROW}' AND lsn <= {head:d} GROUP BY lsn),
              held AS (SELECT lsn, count(*) AS records FROM records GROUP BY lsn)
@@ -31,40 +29,33 @@ def lsns_are_contiguous(con: duckdb.DuckDBPyConnection, head: int) -> Finding:
                END AS said
         FROM (SELECT unnest(range(1, {head:d} + 1)) AS lsn UNION SELECT lsn FROM held) a
         LEFT JOIN control c USING (lsn) LEFT JOIN held h USING (lsn)
-        WHERE n IS DISTINCT FROM 1 OR c.records <> coalesce(h.records, 0)""",
-    )
-    return LSNS.finding(head, said, count)
+        WHERE n IS DISTINCT FROM 1 OR c.records <> coalesce(h.records, 0)"""
+    return LSNS.by_query(con, query, head)
 
 
 def offsets_chain(con: duckdb.DuckDBPyConnection) -> Finding:
     """I4: per partition, each micro-batch starts at the offset where the one before ended."""
-    said, count = breaches(
-        con,
-        """
+    query = """
         SELECT topic || ' partition ' || partition || ' at lsn ' || lsn || CASE
                  WHEN until < start THEN ': the range [' || start || ', ' || until || ') runs backwards'
                  WHEN start > before THEN ': offsets [' || before || ', ' || start || ') are in no micro-batch'
                  ELSE ': offsets [' || start || ', ' || before || ') are in two micro-batches' END AS said
         FROM (SELECT *, lag(until) OVER (PARTITION BY topic, partition ORDER BY lsn) AS before FROM ranges)
-        WHERE until < start OR (before <> start AND loss IS NULL)""",
-    )
+        WHERE until < start OR (before <> start AND loss IS NULL)"""
     losses = [row[0] for row in con.execute("SELECT DISTINCT loss FROM ranges WHERE loss IS NOT NULL").fetchall()]
     note = "; ".join(f"accepted by an operator: {loss}" for loss in losses)
-    return RANGES.finding(number(con, "SELECT count(*) FROM ranges"), said, count, note)
+    return RANGES.by_query(con, query, number(con, "SELECT count(*) FROM ranges"), note)
 
 
 def records_lie_in_their_range(con: duckdb.DuckDBPyConnection) -> Finding:
     """I4: every record's offset is in the range that its lsn took."""
-    said, count = breaches(
-        con,
-        """
+    query = """
         SELECT l.topic || ' partition ' || l.partition || ' offset ' || l."offset" || ' is at lsn ' || l.lsn
                || ', which did not take it' AS said
         FROM records l LEFT JOIN ranges r ON l.lsn = r.lsn AND l.topic = r.topic AND l.partition = r.partition
              AND l."offset" >= r.start AND l."offset" < r.until
-        WHERE r.lsn IS NULL""",
-    )
-    return PLACES.finding(number(con, "SELECT count(*) FROM records"), said, count)
+        WHERE r.lsn IS NULL"""
+    return PLACES.by_query(con, query, number(con, "SELECT count(*) FROM records"))
 
 
 def views_are_covered(con: duckdb.DuckDBPyConnection, cuts: Mapping[str, int], head: int) -> Finding:
@@ -72,15 +63,12 @@ def views_are_covered(con: duckdb.DuckDBPyConnection, cuts: Mapping[str, int], h
     if not cuts:
         raise Absent("nothing is published yet")
     wanted = ", ".join(f"('{column}', {cut:d})" for column, cut in cuts.items())
-    said, count = breaches(
-        con,
-        f"""
+    query = f"""
         WITH seen AS (SELECT lsn, v AS col, count(*) AS n FROM (SELECT lsn, unnest(control.views) AS v FROM partials
                       WHERE view = '{row_types.BATCH_ROW}' AND lsn <= {head:d}) GROUP BY ALL),
              wanted AS (SELECT col, unnest(range(cut + 1, {head:d} + 1)) AS lsn FROM (VALUES {wanted}) w(col, cut))
         SELECT 'view ' || col || ' at lsn ' || lsn || CASE WHEN n IS NULL THEN ' has no partials'
                ELSE ' was computed ' || n || ' times' END AS said
-        FROM wanted LEFT JOIN seen USING (col, lsn) WHERE n IS DISTINCT FROM 1""",
-    )
+        FROM wanted LEFT JOIN seen USING (col, lsn) WHERE n IS DISTINCT FROM 1"""
     checked = sum(max(0, head - cut) for cut in cuts.values())
-    return COVERAGE.finding(checked, said, count)
+    return COVERAGE.by_query(con, query, checked)

@@ -28,8 +28,6 @@ from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
 
-BY_ORACLE, BY_RECOMPUTING = "the oracle", "recomputing"
-
 
 class Oracle(Protocol):
     """A project's own answers. approximate: view -> column -> relative error to allow, where the view estimates."""
@@ -39,7 +37,6 @@ class Oracle(Protocol):
 
     def expected(self, view: str) -> pa.Table:
         """The rows that a view must serve, with its columns, in no order. Raises KeyError for a view unknown to it."""
-        ...
 
 
 class MakeOracle(Protocol):
@@ -70,16 +67,15 @@ class SecondWay:
     """Answers to the questions of `asked`, made of the log by others. folder: for files, removed later."""
 
     asked: LocalAnswers
-    ledger: list[Path]
     folder: Path
 
     def expected(self, view: Served) -> Expected:
         if self.oracle is not None:
             with suppress(KeyError):
                 rows = self.oracle.expected(view.name)
-                return Expected(rows, BY_ORACLE, self.oracle.approximate.get(view.name, {}))
+                return Expected(rows, "the oracle", self.oracle.approximate.get(view.name, {}))
         answer = serving_plan.answer(view, Recomputed(self.facts, self.asked.in_force, self.asked.now))
-        return Expected(self.facts.sql(answer).to_arrow_table(), BY_RECOMPUTING)
+        return Expected(self.facts.sql(answer).to_arrow_table(), "recomputing")
 
     @property
     def cut(self) -> int:
@@ -93,7 +89,7 @@ class SecondWay:
         log, file = duckdb_reader.dataset(tables.MASTER_LOG), self.folder / "records.parquet"
         head, now = self.asked.head, self.asked.now
         assert now is not None  # of a pin
-        write_records(log, self.ledger, head, file)
+        write_records(log, head, file)
         return make(records=file, until=until(log, head), now=now, log=log, cut=self.cut)
 
     @cached_property
@@ -112,15 +108,20 @@ def oracle_of_project() -> MakeOracle | None:
     return make
 
 
-def write_records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
+def ledger_files() -> list[str]:
+    """What producers on this machine wrote down."""
+    return sorted(map(str, settings().producer_ledger.glob("*/[0-9]*.parquet")))
+
+
+def write_records(log: ds.Dataset, head: int, to: Path) -> None:
     """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
     columns = listed(row_types.RECORD.names, Dialect.DUCKDB)
     records = f"SELECT {columns} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
-    if ledger:
+    if ledger := ledger_files():
         records = (
             f"SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
             f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
-            f"FROM ({records}) l LEFT JOIN read_parquet({[str(file) for file in ledger]!r}) s "
+            f"FROM ({records}) l LEFT JOIN read_parquet({ledger!r}) s "
             'ON l.topic = s.topic AND l.partition = s.partition AND l."offset" = s."offset"'
         )
     with duckdb_reader.connect({"log": log}) as con:

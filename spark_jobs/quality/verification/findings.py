@@ -24,9 +24,13 @@ class State(StrEnum):
 class Unable(Exception):
     """A check that cannot look; the text says what is missing."""
 
+    state = State.UNABLE
+
 
 class Absent(Exception):
     """There is nothing that the law speaks of; the text says why."""
+
+    state = State.ABSENT
 
 
 @dataclass(frozen=True)
@@ -61,19 +65,20 @@ class Law:
         state = State.BREACH if count else State.HOLDS if checked else State.ABSENT
         return Finding(self.invariant, self.text, state, checked, self.unit, count, tuple(breaches[:SHOWN]), note)
 
+    def by_query(self, con: duckdb.DuckDBPyConnection, query: str, checked: int, note: str = "") -> Finding:
+        """The finding of a query as of `breaches`."""
+        return self.finding(checked, *breaches(con, query), note=note)
+
     def looked(self, check: Callable[[], Finding]) -> Finding:
         """Run the check and time it. Whatever keeps it from looking is a finding of its own, and hides no other."""
         started = time.perf_counter()
         try:
             found = check()
-        except Absent as reason:
-            found = Finding(self.invariant, self.text, State.ABSENT, note=str(reason))
-        except Unable as reason:
-            found = Finding(self.invariant, self.text, State.UNABLE, note=str(reason))
+        except (Absent, Unable) as reason:
+            found = Finding(self.invariant, self.text, reason.state, note=str(reason))
         except Exception as error:
-            reason_given = str(error).splitlines()[0] if str(error) else "no reason given"
-            note = f"{type(error).__name__}: {reason_given}"
-            found = Finding(self.invariant, self.text, State.UNABLE, note=note)
+            note = next(iter(str(error).splitlines()), "no reason given")
+            found = Finding(self.invariant, self.text, State.UNABLE, note=f"{type(error).__name__}: {note}")
         return replace(found, seconds=round(time.perf_counter() - started, 2))
 
 
@@ -83,9 +88,8 @@ Check = tuple[Law, Callable[[], Finding]]
 
 def breaches(con: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], int]:
     """The first breaches as sentences (the query's only column, `said`), and how many there are."""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE said AS {query}")
-    first = [row[0] for row in con.execute(f"SELECT said FROM said ORDER BY said LIMIT {SHOWN}").fetchall()]
-    return first, number(con, "SELECT count(*) FROM said")
+    first = con.execute(f"SELECT said, count(*) OVER () FROM ({query}) ORDER BY said LIMIT {SHOWN}").fetchall()
+    return [said for said, _ in first], first[0][1] if first else 0
 
 
 def number(con: duckdb.DuckDBPyConnection, query: str) -> int:

@@ -4,31 +4,33 @@ broker -> Offsets, Count (for completeness.offsets_are_in_the_log_once). Reads c
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
-from spark_jobs.quality.verification.completeness import Count, Gap, Offsets
-from spark_jobs.quality.verification.findings import Unable
+import duckdb
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.quality.verification import completeness
+from spark_jobs.quality.verification.completeness import Gap, Offsets
+from spark_jobs.quality.verification.findings import Finding, Unable
 from spark_jobs.settings import settings
 
 SECONDS_PER_GAP = 20.0
 MOST_OFFSETS = 1_000_000
 
 
-@contextmanager
-def broker(topics: tuple[str, ...]) -> Iterator[tuple[Offsets, Count]]:
-    """Available offsets of the topics that exist, and the counter of gaps. Unable where Kafka does not answer."""
+def offsets_are_in_the_log_once(con: duckdb.DuckDBPyConnection) -> Finding:
+    """The check of `completeness` with what Kafka has now. Raises Unable where it does not answer."""
     from kafka.errors import KafkaError
 
     from spark_jobs.messaging.broker import Broker
 
     try:
-        asked = Broker(topics)
+        broker = Broker(project_contracts().topics)
     except (KafkaError, OSError, AssertionError) as error:
         raise Unable(f"Kafka at {settings().kafka} does not answer: {error}") from error
-    with closing(asked):
-        available = asked.available(asked.partitions()[1])
-        yield available, lambda gap: count(gap, available)
+    with closing(broker):
+        available = broker.available(broker.partitions()[1])
+        return completeness.offsets_are_in_the_log_once(con, available, lambda gap: count(gap, available))
 
 
 def count(gap: Gap, available: Offsets) -> int | None:

@@ -19,8 +19,6 @@ from spark_jobs.storage import duckdb_reader, tables
 
 PLACE = list(dict(row_types.COORDINATES))
 FACTS = Law("I7", "facts are what the log gives", "rows")
-Part = tuple[str, str, Shape]
-"""SELECT of stored rows, SELECT of the rebuilt ones, and how to compare them."""
 
 
 def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
@@ -58,7 +56,8 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View
     return _finding(law_of(view), comparisons)
 
 
-def _of_sequence(stored: LocalAnswers, view: SequenceView) -> dict[str, Part]:
+def _of_sequence(stored: LocalAnswers, view: SequenceView) -> dict[str, tuple[str, str, Shape]]:
+    """What is compared -> SELECT of the stored rows, SELECT of the rebuilt ones, and their shape."""
     horizon = stored.sources[view.id].horizon
     late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
     row_table, result_table = stored.built(view)

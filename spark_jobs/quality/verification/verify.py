@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from pathlib import Path
 
 import duckdb
 
@@ -19,13 +18,11 @@ from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
 from spark_jobs.quality import recompute
 from spark_jobs.quality.verification import answers, completeness, continuity, kafka_gaps, recompute_checks
+from spark_jobs.quality.verification.expected import ledger_files
 from spark_jobs.quality.verification.findings import Absent, Check, Finding, State, Unable
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.settings import settings
 from spark_jobs.storage import coverage, duckdb_reader, tables
-
-Say = Callable[[str], None]
 
 
 @dataclass
@@ -102,7 +99,7 @@ class Scene:
 def checks(scene: Scene) -> Iterator[Check]:
     """Every check that needs the log, Kafka or the tables; those of served answers are in `answers`."""
     cuts = {view.column: scene.sources[view.id].cut for view in scene.views if view.id in scene.sources}
-    yield completeness.OFFSETS, lambda: _kafka(scene)
+    yield completeness.OFFSETS, lambda: kafka_gaps.offsets_are_in_the_log_once(scene.con)
     yield completeness.ENDS, lambda: completeness.records_are_accounted_for(scene.con, scene.built_cut, scene.ends)
     yield completeness.ONCE, lambda: completeness.events_count_once(scene.con, scene.built_cut, scene.facts)
     yield completeness.BYTES, lambda: completeness.bytes_are_the_producers(scene.con, ledger_files(), scene.head)
@@ -115,12 +112,6 @@ def checks(scene: Scene) -> Iterator[Check]:
         yield recompute_checks.law_of(view), partial(_view_stands, scene, view)
 
 
-def _kafka(scene: Scene) -> Finding:
-    con = scene.con
-    with kafka_gaps.broker(project_contracts().topics) as (available, count):
-        return completeness.offsets_are_in_the_log_once(con, available, count)
-
-
 def _view_stands(scene: Scene, view: View) -> Finding:
     source = scene.sources.get(view.id)
     if source is None or source.batch_version is None:
@@ -130,15 +121,10 @@ def _view_stands(scene: Scene, view: View) -> Finding:
     return recompute_checks.view_stands(scene.rebuilt, LocalAnswers(scene.views, scene.sources, source.cut), view)
 
 
-def ledger_files() -> list[Path]:
-    """What producers on this machine wrote down."""
-    return sorted(settings().producer_ledger.glob("*/[0-9]*.parquet"))
-
-
-def verify(store: Store, views: Views, say: Say, only: frozenset[str] = frozenset()) -> list[Finding]:
+def verify(store: Store, views: Views, say: Callable[[str], None], only: frozenset[str] = frozenset()) -> list[Finding]:
     """Every finding, in order. `only`: these invariants, all where it is empty."""
     findings = []
-    with answers.opened(store, views, ledger_files()) as of_answers:
+    with answers.opened(store, views) as of_answers:
         for law, check in chain(checks(Scene(store, views)), of_answers):
             if not only or law.invariant in only:
                 say(f"{law.invariant}: {law.text}")

@@ -12,7 +12,7 @@ from spark_jobs.cli import main
 from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.source import Source
-from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
+from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
 from spark_jobs.quality.verification import answers, completeness, verify
 from spark_jobs.quality.verification.expected import SecondWay
 from spark_jobs.quality.verification.findings import Finding, State
@@ -73,11 +73,9 @@ def compared(platform: Platform, view_id: str, edit: Edit = lambda rows: rows,
     merged = LocalAnswers(platform.views, sources or store.sources(0) or known, platform.lsn, NOW)
     view = platform.views.served[view_id]
     answer = merged.con.sql(merged.answer(view)).to_arrow_table()
-    way = SecondWay(merged, verify.ledger_files(), settings().home)
+    way = SecondWay(merged, settings().home)
     shown = pa.Table.from_pylist(edit(answer.to_pylist()), schema=answer.schema)
-    found = answers.compared(
-        view, shown, way.expected(view), merged, lambda one: UnbuiltCauses(merged.sources[one.id].cut, platform.lsn)
-    )
+    found = answers.compared(view, shown, way.expected(view), merged, lambda cut: UnbuiltCauses(cut, platform.lsn))
     if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
     return answers.inherited(view, shown, found, compared(platform, view.base.name, sources=sources), merged)
