@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -103,9 +104,9 @@ def verify(only: tuple[str, ...], as_json: bool) -> None:
     with ledger_step() as store, progress.status("verify") as shown:
         found = look(store, project_views(), lambda text: shown.update(text), frozenset(one.upper() for one in only))
     if as_json:
-        click.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
+        click.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
     else:
-        show_findings([one.as_dict() for one in found])
+        show_findings([asdict(one) for one in found])
     sys.exit(exit_code(found))
 
 

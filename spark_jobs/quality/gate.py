@@ -4,18 +4,17 @@ run -> (files: agreement) + (memory or Spark: suites) -> Data Docs, ledger. `cri
 whatever gives no result stops too. What does not pass is never published (I17); the old publication keeps serving.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.batch.build import changed_days
-from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.quality.expectations.audited import Audited
+from spark_jobs.quality.expectations.audited import Relation, audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
-from spark_jobs.quality.expectations.relations import Relation
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches
 from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, Agreement, accepted, agree
@@ -31,22 +30,6 @@ Session = Callable[[], "SparkSession"]
 """Returns the Spark session, started at the first call."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    verdicts: tuple[Verdict, ...]
-    agreements: tuple[Agreement, ...]
-    docs: Path
-
-    @property
-    def passed(self) -> bool:
-        disagree = any(agreement.causes.get(UNEXPLAINED) for agreement in self.agreements)
-        return not disagree and not any(verdict.is_critical for verdict in self.verdicts)
-
-    @property
-    def warnings(self) -> int:
-        return sum(failure.severity != "critical" for verdict in self.verdicts for failure in verdict.failures)
-
-
 def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, accept: str | None = None) -> bool:
     """Audit the run's builds and record the verdict; True if it passed.
 
@@ -56,40 +39,40 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
     if run.summary.get("nothing_new"):
         say(f"run {run_id} has built nothing new: there is nothing to audit")
         return True
-    outcome = _outcome(session, store, views, run, say, accept)
-    for line in [
-        *long_stretches(views, store.builds(run_id), timedelta(days=settings().horizon_days)),
-        *hot_keys(store, run_id),
-    ]:
-        say(f"notice: {line}")
-    store.progress(run_id, "audit", agreement=[agreement.as_dict() for agreement in outcome.agreements])
-    store.record_audit(run_id, outcome.passed, outcome.warnings, outcome.docs.as_uri())
-    return outcome.passed
-
-
-def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, accept: str | None) -> Outcome:
-    builds, current = store.builds(run.run_id), store.current_publication()
+    builds, current = store.builds(run_id), store.current_publication()
     if missing := [view.id for view in views if view.id not in builds]:
-        raise LedgerError(f"run {run.run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
+        raise LedgerError(f"run {run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
     old = store.sources(current) if current else {}
-    after, changed = current.cut if current else 0, changed_days(store, run)
-    new = store.built_sources(run.run_id)
+    changed = changed_days(store, run)
     agreements = []
-    for agreement in agree(views, old, new, changed):
+    for agreement in agree(views, old, store.built_sources(run_id), changed):
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
-    checkpoint = Checkpoint(run.run_id)
-    audited = Audited(run, views, builds, old, after, sorted({d for days in changed.values() for d in days}))
+    days = sorted({*run.days, *chain.from_iterable(changed.values())})
+    suites = audited(run, views, builds, old, current.cut if current else 0, days)
+    verdicts, docs = _verdicts(session, Checkpoint(run_id), suites, say)
+    horizon = timedelta(days=settings().horizon_days)
+    for line in chain(long_stretches(views, builds, horizon), hot_keys(store, run_id)):
+        say(f"notice: {line}")
+    disagree = any(agreement.causes.get(UNEXPLAINED) for agreement in agreements)
+    passed = not disagree and not any(verdict.is_critical for verdict in verdicts)
+    warnings = sum(failure.severity != "critical" for verdict in verdicts for failure in verdict.failures)
+    store.progress(run_id, "audit", agreement=[asdict(agreement) for agreement in agreements])
+    store.record_audit(run_id, passed, warnings, docs.as_uri())
+    return passed
+
+
+def _verdicts(
+    session: Session, checkpoint: Checkpoint, suites: Iterable[tuple[Suite, Relation]], say: Say
+) -> tuple[list[Verdict], Path]:
+    """The verdicts on all tables, and the Data Docs, at the first table that stops the run."""
     verdicts = []
-    for suite, relation in audited.suites():
-        verdict = _verdict(checkpoint, session, suite, relation)
-        verdicts.append(verdict)
-        for failure in verdict.failures:
-            say(f"{failure.severity}: {verdict.table}: {failure.said}")
-    docs = checkpoint.docs()
-    failed = next((verdict.table for verdict in verdicts if verdict.is_critical), None)
-    return Outcome(tuple(verdicts), tuple(agreements), docs if failed is None else checkpoint.page(failed))
+    for suite, relation in suites:
+        verdicts.append(_verdict(checkpoint, session, suite, relation))
+        for failure in verdicts[-1].failures:
+            say(f"{failure.severity}: {suite.table}: {failure.said}")
+    return verdicts, checkpoint.docs(next((verdict.table for verdict in verdicts if verdict.is_critical), None))
 
 
 def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: Relation) -> Verdict:
@@ -103,14 +86,13 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
     from pyspark.errors import PySparkException
 
     try:
-        if relation.is_small:
-            verdict = checkpoint.glance(suite, relation.frame(suite.columns))
+        if (rows := relation.frame(suite.columns)) is not None:
+            verdict = checkpoint.glance(suite, rows)
             if not verdict.failures:
                 return verdict
         return checkpoint.validate(suite, relation.rows(session(), suite.columns))
     except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
-        reason = str(error).splitlines()[0]
-        return Verdict(suite.table, len(suite.expectations), (Failure("critical", f"cannot be audited: {reason}"),))
+        return Verdict(suite.table, (Failure("critical", f"cannot be audited: {str(error).splitlines()[0]}"),))
 
 
 def agreement_lines(agreement: Agreement) -> Iterator[str]:

@@ -23,13 +23,22 @@ MANY = 100
 
 def long_stretches(views: Views, builds: Mapping[str, Build], horizon: timedelta) -> Iterator[str]:
     """A sentence for each view with many rows in a stretch longer than `horizon`; open ends do not count."""
+    microseconds = horizon // timedelta(microseconds=1)
+    query = (
+        "SELECT key, count(*) OVER () FROM (SELECT key, count(*) AS size FROM stored "
+        f"WHERE stretch_end < {FOREVER} GROUP BY key, stretch_end "
+        f"HAVING stretch_end - min(ts) > {microseconds} AND size >= {MANY}) "
+        f"GROUP BY key ORDER BY sum(size) DESC, key LIMIT {NAMED}"
+    )
     for view in views:
         if isinstance(view, SequenceView) and view.id in builds:
-            count, named = _found(view, builds[view.id].batch_version, horizon)
-            if count:
+            with duckdb_reader.connect({"stored": (view.tables[0], builds[view.id].batch_version)}) as con:
+                longest = con.execute(query).fetchall()
+            if longest:
+                named = ", ".join(str(key) for key, _ in longest)
                 yield (
-                    f"{view.id}: {count:,} keys have not been quiet for more than {horizon.days} days, such as "
-                    f"{view.key} {', '.join(named)}; each new row of theirs resolves all that long"
+                    f"{view.id}: {longest[0][1]:,} keys have not been quiet for more than {horizon.days} days, such as "
+                    f"{view.key} {named}; each new row of theirs resolves all that long"
                 )
 
 
@@ -42,17 +51,3 @@ def hot_keys(store: Store, run_id: str) -> Iterator[str]:
                 f"{view_id}: {len(keys):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "
                 f"goes on, such as {named}; they are served as of this build, and what they send waits for the next"
             )
-
-
-def _found(view: SequenceView, version: int, horizon: timedelta) -> tuple[int, list[str]]:
-    """How many keys, and the first of them, those with the most rows first."""
-    microseconds = horizon // timedelta(microseconds=1)
-    with duckdb_reader.connect({"stored": (view.tables[0], version)}) as con:
-        con.execute(
-            "CREATE TEMP TABLE long AS SELECT key, sum(size) AS size FROM ("
-            f"SELECT key, count(*) AS size FROM stored WHERE stretch_end < {FOREVER} "
-            f"GROUP BY key, stretch_end HAVING stretch_end - min(ts) > {microseconds} AND size >= {MANY}) GROUP BY key"
-        )
-        counted = con.execute("SELECT count(*) FROM long").fetchone() or (0,)
-        first = con.execute(f"SELECT key FROM long ORDER BY size DESC, key LIMIT {NAMED}").fetchall()
-    return int(counted[0]), [str(key) for (key,) in first]

@@ -8,11 +8,13 @@ except for `event_id`: events with the same one count once. Two more fields desc
 took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is no fact.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -24,7 +26,7 @@ from spark_jobs.contracts.model import Contract
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import dedupe, record_outcomes, sequences, serving_plan
 from spark_jobs.engine.chained_view import Served
-from spark_jobs.engine.decode import identity
+from spark_jobs.engine.decode.assemble import Decoded, identified, with_outcomes
 from spark_jobs.engine.decode.reasons import UNTYPED
 from spark_jobs.engine.partials import compute, of_facts
 from spark_jobs.engine.sequences import side_input_key
@@ -33,14 +35,12 @@ from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.registry.views import Views, project_views
 
-if TYPE_CHECKING:
-    from spark_jobs.testing import laws
-
 D = Dialect.DUCKDB
-INSTANT = pa.timestamp("us", "UTC")
 Facts = Mapping[str, pa.Table]
 Batches = Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]
 Answer = list[dict[str, Any]]
+Oracle = Callable[[Batches], Iterable[Mapping[str, Any]]]
+"""A history without repetitions -> the rows that the view must answer, in any order, written without the view."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,12 @@ def cases(folder: Path) -> list[Case]:
 
 
 def _case(path: Path) -> Case:
-    expected, now = _yaml(path.with_name("expect.yaml")) or [], None
+    batches, expected = (yaml.safe_load(p.read_text("utf-8")) for p in (path, path.with_name("expect.yaml")))
+    now = None
     if isinstance(expected, dict):
-        expected, now = expected["rows"], _value(expected["now"], INSTANT)
-    rows = [{k: _value(v, INSTANT) if isinstance(v, datetime) else v for k, v in row.items()} for row in expected]
-    return Case(path.parent.parent.name, path.parent.name, _yaml(path), in_order(rows), now)
+        expected, now = expected["rows"], _instant(expected["now"])
+    rows = [{k: _instant(v) if isinstance(v, datetime) else v for k, v in row.items()} for row in expected or ()]
+    return Case(path.parent.parent.name, path.parent.name, batches, in_order(rows), now)
 
 
 def hold(case: Case) -> None:
@@ -75,48 +76,31 @@ def hold(case: Case) -> None:
         assert answered == case.expected, f"{case.view}, {case.name}, cut {cut}: {answered}, expected {case.expected}"
 
 
-def _yaml(path: Path) -> Any:
-    return yaml.safe_load(path.read_text("utf-8"))
-
-
-def facts(batches: Batches, first_lsn: int = 1) -> dict[str, pa.Table]:
-    """The facts of micro-batches first_lsn, first_lsn + 1, ...; offsets count up per topic and partition.
+def facts(batches: Batches) -> dict[str, pa.Table]:
+    """The facts of micro-batches 1, 2, ...; offsets count up per topic and partition.
 
     The first of facts with the same event_id is left, as in both layers; record outcomes are among the facts.
     """
-    offsets: dict[tuple[str, int], int] = {}
-    rows: dict[str, list[dict[str, Any]]] = {}
+    known = project_contracts()
+    offsets: dict[tuple[str, int], Iterator[int]] = defaultdict(count)
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     refused: list[dict[str, Any]] = []
-    for lsn, batch in enumerate(batches, first_lsn):
-        for event_type, fields in (item for event in batch for item in event.items()):
-            contract = project_contracts().of(event_type)
-            place = (contract.topic, int(fields.get("partition", 0)))
-            offsets[place] = offsets.get(place, -1) + 1
-            row = _fact(contract, fields)
-            position = {"lsn": lsn, "topic": contract.topic, "partition": place[1], "offset": offsets[place]}
+    for lsn, batch in enumerate(batches, 1):
+        for event_type, fields in chain.from_iterable(event.items() for event in batch):
+            contract = known.of(event_type)
+            topic, partition = contract.topic, int(fields.get("partition", 0))
+            place = {"lsn": lsn, "topic": topic, "partition": partition, "offset": next(offsets[topic, partition])}
+            row = _fact(contract, fields) | place
             if reason := fields.get("rejected"):
-                known = None if reason in UNTYPED else event_type
-                refused.append({**row, **position, "event_type": known, "reason": reason})
+                refused.append(row | {"event_type": None if reason in UNTYPED else event_type, "reason": reason})
             else:
-                rows.setdefault(event_type, []).append(row | position)
-    made = {name: pa.Table.from_pylist(some, project_contracts().of(name).fact_schema) for name, some in rows.items()}
-    identified = {name: _identified(name, table) for name, table in made.items()}
-    return _settled(identified, pa.Table.from_pylist(refused, row_types.REJECT))
-
-
-def _settled(decoded: Facts, rejects: pa.Table) -> dict[str, pa.Table]:
-    """The facts without the repeated ones, with the record outcomes."""
+                rows[event_type].append(row)
+    made = {name: [pa.Table.from_pylist(some, known.of(name).fact_schema)] for name, some in rows.items()}
+    decoded = with_outcomes(Decoded(identified(made), pa.Table.from_pylist(refused, row_types.REJECT)), known)
     nothing = pa.schema(row_types.COORDINATES).empty_table()
-    lost = [dedupe.first_of_each(rows)[1].select(nothing.schema.names) for rows in decoded.values()]
-    noted = record_outcomes.of_decoded(decoded, rejects)
-    return record_outcomes.settled(
-        {**decoded, record_outcomes.RECORD_OUTCOME: noted} if noted else decoded, pa.concat_tables([nothing, *lost])
-    )
-
-
-def _identified(event_type: str, rows: pa.Table) -> pa.Table:
-    place = rows.schema.get_field_index("identity")
-    return rows.set_column(place, rows.schema.field(place), identity.of(event_type, rows))
+    events = record_outcomes.countable(decoded.facts).values()
+    repeated = [dedupe.first_of_each(rows)[1].select(nothing.schema.names) for rows in events]
+    return record_outcomes.settled(decoded.facts, pa.concat_tables([nothing, *repeated]))
 
 
 def _fact(contract: Contract, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,15 +109,16 @@ def _fact(contract: Contract, fields: Mapping[str, Any]) -> dict[str, Any]:
     base = {} if deleted else {**contract.flat(contract.examples[0]), "event_id": None}
     row: dict[str, Any] = {**base, **fields, "deleted": deleted, "event_type": contract.event_type}
     row.setdefault("timestamp", row.get("occurred_at"))
-    kinds = {field.name: field.type for field in contract.fact_schema}
-    return {name: _value(row.get(name), kind) for name, kind in kinds.items()}
+    return {
+        field.name: _instant(row.get(field.name)) if pa.types.is_timestamp(field.type) else row.get(field.name)
+        for field in contract.fact_schema
+    }
 
 
-def _value(value: Any, kind: pa.DataType) -> Any:
-    if value is None or not pa.types.is_timestamp(kind):
-        return value
+def _instant(value: datetime | str | None) -> datetime | None:
+    """An instant of a case; in UTC where it names no zone."""
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at.replace(tzinfo=UTC) if at and not at.tzinfo else at
 
 
 def until(facts_: Facts, cut: int) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
@@ -156,8 +141,13 @@ def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime |
     now: the moment of the question, for trailing windows.
     """
     with connect() as connection:
-        sql = serving_plan.answer(view, _Parts(connection, views, built, new, now))
-        return in_order(connection.sql(sql).to_arrow_table().to_pylist())
+        for name, rows in built.items():
+            connection.register(f"built_{name}", rows)
+        return rows_of(connection, serving_plan.answer(view, _Parts(connection, views, built, new, now)))
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    return in_order(connection.sql(query).to_arrow_table().to_pylist())
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
@@ -166,7 +156,7 @@ def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
 
 def check(
     view: str | Served,
-    oracle: "laws.Oracle | None" = None,
+    oracle: Oracle | None = None,
     *,
     values: Mapping[str, Sequence[Any]] | None = None,
     step: timedelta | None = None,
@@ -174,10 +164,7 @@ def check(
     examples: int = 100,
     seed: int = 0,
 ) -> None:
-    """Try the laws that hold for every view on random histories of its events: late, out of order, repeated.
-
-    An event that comes twice counts once; batch up to any lsn and speed after it answer as speed alone; micro-batches
-    may be cut anywhere; and a quiet instant divides a Sequence (docs/sequences.md).
+    """Try the laws of docs/views.md, "On random events", on histories of events: late, out of order, repeated.
 
     oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view
     of record outcomes counts repeated events: there the first law does not hold, and the oracle gets them.
@@ -186,23 +173,21 @@ def check(
     """
     from spark_jobs.testing import laws
 
-    views = project_views()
-    asked = views.served[view] if isinstance(view, str) else view
-    trial = laws.Trial(asked, views, oracle, values or {}, step or laws.step_of(asked), tolerance)
+    asked = project_views().served[view] if isinstance(view, str) else view
+    trial = laws.Trial(asked, oracle, values or {}, step or laws.step_of(asked), tolerance)
     laws.try_laws(trial, examples, seed)
 
 
+@dataclass(frozen=True)
 class _Parts:
-    """A view's facts as relations: `built` as batch tables, `new` as what the speed layer has computed past the cut."""
+    """A view's `facts` as batch tables (of relations `built_<type>`), and `new` as the speed layer's partials."""
 
-    dialect = D
-
-    def __init__(
-        self, con: duckdb.DuckDBPyConnection, views: Views, built: Facts, new: Facts, now: datetime | None
-    ) -> None:
-        self.con, self.views, self.facts, self.new, self.now = con, views, built, new, now
-        for name, rows in built.items():
-            con.register(f"built_{name}", rows)
+    con: duckdb.DuckDBPyConnection
+    views: Views
+    facts: Facts
+    new: Facts
+    now: datetime | None
+    dialect: Dialect = D
 
     @property
     def in_force(self) -> Iterable[View]:
@@ -213,15 +198,12 @@ class _Parts:
         if not facts_of.keys() & set(view.row_types):
             return []
         if isinstance(view, SequenceView):
-            return self._sequence(view, facts_of)
+            self.con.execute(f"CREATE OR REPLACE TABLE rows AS {of_facts(view, D, facts_of)}")
+            self.con.execute(f"CREATE OR REPLACE TABLE results AS {sequences.resolve(view, D, 'rows')}")
+            return [f"({query})" for query in sequences.stretches(view, D, "rows", "results")]
         made = self.con.sql(of_facts(view, D, facts_of, ())).to_arrow_table()
         self.con.register(f"batch_{view.id}", finished(made, view.sketches, view.partial_schema))
         return [f"batch_{view.id}"]
-
-    def _sequence(self, view: SequenceView, facts_of: Mapping[str, str]) -> list[str]:
-        self.con.execute(f"CREATE OR REPLACE TABLE rows AS {of_facts(view, D, facts_of)}")
-        self.con.execute(f"CREATE OR REPLACE TABLE results AS {sequences.resolve(view, D, 'rows')}")
-        return [f"({query})" for query in sequences.stretches(view, D, "rows", "results")]
 
     def added(self, view: View) -> str:
         passed = compute({**self.new, **side_inputs(view, self.facts, self.new)}, [view])

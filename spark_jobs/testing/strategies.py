@@ -7,6 +7,7 @@ Values are few, so that events meet, and times lie on a grid, so that edges are 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -39,30 +40,22 @@ class Source:
 @st.composite
 def histories(draw: st.DrawFn, source: Source) -> tuple[Batches, Batches]:
     """Micro-batches of random events, late and out of order: each event once, and the same with repetitions."""
-    types = source.types
-    used, pools = source.used, dict[Place, st.SearchStrategy[Any]]()
+    pools: dict[Place, st.SearchStrategy[Any]] = {}
     texts: dict[str, list[str]] = {}
-    for contract in types:
+    for contract in source.types:
         for field in contract.fields:
-            if field.name in used or field.name == contract.key or field.name in source.values:
+            if field.name in source.used or field.name == contract.key or field.name in source.values:
                 pools[contract.event_type, field.name] = _values(field, source, texts, draw)
-    shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    once: list[list[Event]] = []
-    number = 0
-    for size in shape:
-        once.append([_event(draw, source, draw(st.sampled_from(types)), pools, number + n) for n in range(size)])
-        number += size
+    sizes, numbers = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)), count()
+    types = st.sampled_from(source.types)
+    once = [[_event(draw, source, draw(types), pools, next(numbers)) for _ in range(size)] for size in sizes]
     repeated = [list(batch) for batch in once]
     for place, batch in enumerate(once):
         for event in batch:
-            if _has_id(event) and draw(st.integers(0, 4)) == 4:
+            has_id = all("event_id" in fields for fields in event.values())  # a null value on a changelog has none
+            if has_id and draw(st.integers(0, 4)) == 4:
                 repeated[draw(st.integers(place, len(once) - 1))].append(event)
     return once, repeated
-
-
-def _has_id(event: Event) -> bool:
-    """Whether the event has an id; a null value on a changelog has none, so it cannot be recognised again."""
-    return all("event_id" in fields for fields in event.values())
 
 
 def _values(field: Field, source: Source, texts: dict[str, list[str]], draw: st.DrawFn) -> st.SearchStrategy[Any]:

@@ -83,7 +83,7 @@ def _broken(contract: Contract, reason: str | None) -> bytes | None:
     return ways[reason] if reason else None
 
 
-def oracle_of(view: Served) -> laws.Oracle:
+def oracle_of(view: Served) -> cases.Oracle:
     now = START + laws.step_of(view) * (STEPS // 2)
     return lambda batches: Oracle(records(batches), now=now).expected(view.name).to_pylist()
 
@@ -156,7 +156,7 @@ FEW: Mapping[str, list[Any]] = {
 
 @pytest.mark.parametrize(("view", "oracle", "law"), BROKEN.values(), ids=BROKEN)
 def test_the_kit_finds_a_broken_view_and_prints_the_smallest_case(
-    view: Served, oracle: laws.Oracle | None, law: str
+    view: Served, oracle: cases.Oracle | None, law: str
 ) -> None:
     with pytest.raises(laws.LawBroken) as found:
         cases.check(view, oracle, values=FEW, examples=200, seed=3)
@@ -176,9 +176,9 @@ def test_the_kit_finds_micro_batches_that_matter(monkeypatch: pytest.MonkeyPatch
     """Facts that know how many came with them."""
     view, facts = by_store(Sum("quantity")), cases.facts
 
-    def counted(batches: cases.Batches, first_lsn: int = 1) -> cases.Facts:
+    def counted(batches: cases.Batches) -> cases.Facts:
         sized = [[{t: {**f, "quantity": len(batch)} for t, f in event.items()} for event in batch] for batch in batches]
-        return facts(sized, first_lsn)
+        return facts(sized)
 
     monkeypatch.setattr(cases, "facts", counted)
     with pytest.raises(laws.LawBroken, match="how events fall into micro-batches is nothing"):

@@ -1,11 +1,14 @@
 """What the gate audits of a run: its new facts, its completeness, its batch tables, each with its suite.
 
-run, builds -> (Suite, the Relation at the exact version) one by one. What is only counted comes from the files.
+run, builds -> (Suite, the Relation at the exact version) one by one --> a pandas frame through DuckDB and delta-rs, or
+a Spark DataFrame where there are too many rows. What is only counted comes from the files.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,87 +18,127 @@ from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import partials
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.schema import Build, Run
-from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.quality.expectations import suites
-from spark_jobs.quality.expectations.relations import Counted, Relation, Stored
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.spark_reader import in_days
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
 DUCKDB = Dialect.DUCKDB
 
 
 @dataclass(frozen=True)
-class Audited:
-    """What is audited of a run: its new facts, its completeness, its batch tables at their versions."""
+class Stored:
+    """Rows of a table at a version (None: the newest). `where`: a predicate that both dialects know."""
 
-    run: Run
-    views: Views
-    builds: Mapping[str, Build]
-    old: Mapping[str, Source]
-    after: int
-    days: list[str]
+    table: str
+    version: int | None = None
+    where: str = "TRUE"
 
-    def suites(self) -> Iterator[tuple[Suite, Relation]]:
-        """Every suite, and the relation that it checks.
+    def frame(self, columns: Iterable[str]) -> "pd.DataFrame | None":
+        source = self._dataset()
+        with duckdb_reader.connect({"source": source}) as con:
+            [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
+            if rows > tables.SMALL:
+                return None
+            wanted = _listed(columns, source.schema, DUCKDB)
+            return as_frame(con.sql(f"SELECT {wanted} FROM source WHERE {self.where}").to_arrow_table())
 
-        What was audited before is left out: a view whose version stays, an event type without new facts (the suite of
-        completeness finds missing ones).
-        """
-        now, known = datetime.now(UTC), project_contracts()
-        yield suites.of_completeness(), Counted(self._completeness)
-        for contract in known:
-            table = tables.facts(contract.event_type)
-            if self._has_new(table):
-                yield suites.of_facts(contract, self.run.cut, now), Stored(table, where=self._unaudited())
-        changed = [view for view in self.views if self._is_new(view)]
-        full = self._with_facts(changed)
-        for view in changed:
-            required = suites.required_of(known, view.event_columns)
-            made = suites.of_view(view, required, must_have_rows=view.id in full)
-            for suite, version in zip(made, self.builds[view.id].versions, strict=True):
-                yield suite, Stored(suite.table, version)
+    def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
+        wanted = _listed(columns, self._dataset().schema, Dialect.SPARK)
+        version = duckdb_reader.version(self.table) if self.version is None else self.version
+        source = f"{tables.by_path(self.table)} VERSION AS OF {version:d}"
+        return spark.sql(f"SELECT {wanted} FROM {source} WHERE {self.where}")
 
-    def _is_new(self, view: View) -> bool:
-        built, old = self.builds[view.id], self.old.get(view.id)
-        return old is None or built.versions != old.versions
+    def _dataset(self) -> ds.Dataset:
+        return duckdb_reader.dataset((self.table, self.version))
 
-    def _has_new(self, table: str) -> bool:
-        """Whether the table has rows that no published run has audited. One that is missing is not passed over."""
-        if not duckdb_reader.exists(table):
-            return True
-        days = pa.array(self._days()).cast(pa.date32())
-        of = (ds.field("lsn") > self.after) | ds.field("day").isin(days)
-        return bool(duckdb_reader.dataset(table).head(1, columns=["lsn"], filter=of).num_rows)
 
-    def _days(self) -> list[str]:
-        return sorted({*self.run.days, *self.days})
+def _listed(columns: Iterable[str], schema: pa.Schema, dialect: Dialect) -> str:
+    """Bytes as hexadecimal text, which Great Expectations can compare and show."""
+    quoted = ((quote(name, dialect), schema.field(name).type) for name in columns)
+    return ", ".join(f"hex({name}) AS {name}" if pa.types.is_binary(kind) else name for name, kind in quoted)
 
-    def _unaudited(self) -> str:
-        """Predicate on rows past the published cut, and on those of days decoded again."""
-        return f"lsn > {self.after:d} OR {in_days(self._days())}"
 
-    def _completeness(self) -> pa.Table:
-        """Per topic: how many records landed in (after, cut], and what became of them."""
-        within = f"lsn > {self.after:d} AND lsn <= {self.run.cut:d}"
-        facts = [tables.facts(contract.event_type) for contract in project_contracts() if not contract.is_outcome]
-        ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
-        parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
-        parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
-        counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"
-        con = duckdb_reader.connect({"log": tables.MASTER_LOG, **{table: table for table in ends}})
-        counted = f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic"
-        return con.sql(counted).to_arrow_table()
+@dataclass(frozen=True)
+class Counted:
+    """A few rows that were counted elsewhere."""
 
-    def _with_facts(self, of: list[View]) -> set[str]:
-        """Ids of the views that have at least one fact to show."""
-        types = {event_type for view in of for event_type in view.event_types}
-        con = duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types})
-        return {view.id for view in of if con.execute(f"FROM ({self._counted(view)}) LIMIT 1").fetchone()}
+    count: Callable[[], pa.Table]
 
-    def _counted(self, view: View) -> str:
-        """The facts that count in a view, not yet grouped."""
-        cut = f"WHERE lsn <= {self.run.cut:d}"
-        facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} {cut})" for name in view.event_types}
-        return partials.counted(view, DUCKDB, facts_of)
+    def frame(self, columns: Iterable[str]) -> "pd.DataFrame":
+        return as_frame(self.count().select(list(columns)))
+
+    def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
+        return spark.createDataFrame(self.frame(columns))
+
+
+Relation = Stored | Counted
+"""Columns of rows: as a `frame` in memory (None where it would not fit), or in Spark.
+
+Both methods raise NoTable where the table or its version is gone.
+"""
+
+
+def as_frame(table: pa.Table) -> "pd.DataFrame":
+    """A frame in which integers and booleans stay what they are beside nulls: as floats, keys past 2**53 may merge."""
+    import pandas as pd
+
+    exact = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}
+    frame: pd.DataFrame = table.to_pandas(types_mapper=exact.get)
+    return frame
+
+
+def audited(
+    run: Run, views: Views, builds: Mapping[str, Build], old: Mapping[str, Source], after: int, days: list[str]
+) -> Iterator[tuple[Suite, Relation]]:
+    """Every suite of a run, and the relation that it checks.
+
+    `after`: the published cut; `days`: those whose facts were decoded again. What was audited before is left out: a
+    view whose version stays, an event type without new facts (the suite of completeness finds missing ones).
+    """
+    yield suites.of_completeness(), Counted(partial(_completeness, after, run.cut))
+    for contract in project_contracts():
+        if _has_new(tables.facts(contract.event_type), after, days):
+            suite = suites.of_facts(contract, run.cut, datetime.now(UTC))
+            yield suite, Stored(suite.table, where=f"lsn > {after:d} OR {in_days(days)}")
+    new = [view for view in views if builds[view.id].versions != old.get(view.id, UNBUILT).versions]
+    full = _with_facts(new, run.cut)
+    for view in new:
+        made = suites.of_view(view, must_have_rows=view.id in full)
+        for suite, version in zip(made, builds[view.id].versions, strict=True):
+            yield suite, Stored(suite.table, version)
+
+
+def _has_new(table: str, after: int, days: list[str]) -> bool:
+    """Whether the table has rows that no published run has audited. One that is missing is not passed over."""
+    if not duckdb_reader.exists(table):
+        return True
+    of = (ds.field("lsn") > after) | ds.field("day").isin(pa.array(days).cast(pa.date32()))
+    return bool(duckdb_reader.dataset(table).head(1, columns=["lsn"], filter=of).num_rows)
+
+
+def _completeness(above: int, upto: int) -> pa.Table:
+    """Per topic: how many records landed in (above, upto], and what became of them."""
+    within = f"lsn > {above:d} AND lsn <= {upto:d}"
+    facts = [tables.facts(contract.event_type) for contract in project_contracts() if not contract.is_outcome]
+    ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
+    parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
+    parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
+    counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"
+    con = duckdb_reader.connect({"log": tables.MASTER_LOG, **{table: table for table in ends}})
+    return con.sql(f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic").to_arrow_table()
+
+
+def _with_facts(views: Collection[View], cut: int) -> set[str]:
+    """Ids of the views that have at least one fact to show."""
+    types = {event_type for view in views for event_type in view.event_types}
+    facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} WHERE lsn <= {cut:d})" for name in types}
+    con = duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types})
+    counted = {view.id: partials.counted(view, DUCKDB, facts_of) for view in views}
+    return {view_id for view_id, facts in counted.items() if con.execute(f"FROM ({facts}) LIMIT 1").fetchone()}

@@ -8,8 +8,6 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,12 +36,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of one suite. `page`: its Data Docs, once they are built."""
+    """The verdict of one suite."""
 
     table: str
-    expectations: int
     failures: tuple[Failure, ...]
-    page: Path | None = None
 
     @property
     def is_critical(self) -> bool:
@@ -88,23 +84,21 @@ class Checkpoint:
         definition = self.context.validation_definitions.add_or_update(
             ValidationDefinition(name=f"{source.name}.{suite.table}", data=data, suite=kept)
         )
-        with _quiet():
+        with warnings.catch_warnings(action="ignore"):
             return definition.run(
                 batch_parameters={"dataframe": rows},
                 result_format=result_format,
                 run_id=RunIdentifier(run_name=self.run_id, run_time=self.at),
             )
 
-    def docs(self) -> Path:
-        """Build the Data Docs; their index page."""
+    def docs(self, table: str | None) -> Path:
+        """Build the Data Docs; the page of this run's verdict on the table, or the index where there is none."""
         _forget_old_runs(Path(self.context.root_directory) / "uncommitted" / "validations")
         self.context.build_data_docs(site_names=[SITE])
-        return settings().data_docs / "index.html"
-
-    def page(self, table: str) -> Path:
-        """The Data Docs page of this run's verdict on a table; the index where there is none."""
-        pages = sorted((settings().data_docs / "validations" / table.replace(".", "/") / self.run_id).rglob("*.html"))
-        return pages[-1] if pages else settings().data_docs / "index.html"
+        folder, index = settings().data_docs / "validations", settings().data_docs / "index.html"
+        if table is None:
+            return index
+        return max((folder / table.replace(".", "/") / self.run_id).rglob("*.html"), default=index)
 
 
 def _data(source: Any, table: str) -> Any:
@@ -122,14 +116,12 @@ def _context() -> Any:
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="file", project_root_dir=settings().home)
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    folder = str(settings().data_docs.resolve())
     site = {
         "class_name": "SiteBuilder",
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
         "show_how_to_buttons": False,
-        "store_backend": {
-            "class_name": "TupleFilesystemStoreBackend",
-            "base_directory": str(settings().data_docs.resolve()),
-        },
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder},
     }
     context.variables.data_docs_sites = {SITE: site}
     context.variables.save()
@@ -149,7 +141,7 @@ def _verdict(suite: Suite, result: Any) -> Verdict:
     if len(result.results) != len(suite.expectations):
         missing = len(suite.expectations) - len(result.results)
         failures += (Failure("critical", f"{missing} expectations have no result"),)
-    return Verdict(suite.table, len(suite.expectations), failures)
+    return Verdict(suite.table, failures)
 
 
 def _failure(result: Any) -> Failure:
@@ -173,7 +165,9 @@ def _short(value: Any) -> Any:
 
 
 def _found(result: Any) -> str:
-    raised = [one.get("exception_message") for one in _exceptions(result.exception_info) if one.get("raised_exception")]
+    info = result.exception_info or {}
+    of_metrics = [info] if "raised_exception" in info else [one for one in info.values() if isinstance(one, dict)]
+    raised = [one.get("exception_message") for one in of_metrics if one.get("raised_exception")]
     if raised:
         return f"could not be evaluated: {str(raised[0]).splitlines()[0][:300]}"
     detail = result.result or {}
@@ -182,20 +176,3 @@ def _found(result: Any) -> str:
         sample = f", such as {', '.join(list(values)[:SAMPLES])}" if values else ""
         return f"{detail['unexpected_count']:,} of {detail.get('element_count', 0):,} rows{sample}"
     return f"found {detail.get('observed_value', 'nothing')}"
-
-
-def _exceptions(info: Any) -> Iterator[dict[str, Any]]:
-    """GX gives one dictionary, or one per metric."""
-    if not info:
-        return
-    if "raised_exception" in info:
-        yield info
-    else:
-        yield from (one for one in info.values() if isinstance(one, dict))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -17,26 +17,17 @@ from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 from great_expectations.expectations.row_conditions import Column
 
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract, Field
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
-from spark_jobs.definitions.event_columns import EventTypes
 from spark_jobs.definitions.measures.exact import Count, Mean, Variance
 from spark_jobs.expressions.expression import Expression
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 
-ENVELOPE = (
-    "lsn",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "event_type",
-    "occurred_at",
-    "schema_version",
-    "deleted",
-)
-PLACE = ["lsn", "topic", "partition", "offset"]
+# The columns that every row has, of a record outcome too.
+ENVELOPE = tuple(name for name in row_types.FACT.names if name not in ("event_id", "identity"))
 # Functions that give a value wherever they are given one.
 _STRICT = {"date_trunc", "to_date", "window_start", "lower", "upper", "trim", "length", "concat", "coalesce", "abs"}
 
@@ -66,10 +57,10 @@ def of_completeness() -> Suite:
 def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     """What a fact must be: its contract again, on the stored rows, and its place in the log; one outcome a record."""
     expects: list[Expectation] = [_not_null(name) for name in ENVELOPE]
-    expects += [_unique(PLACE)] if contract.is_outcome else _of_sent(contract)
+    expects += [_unique(list(dict(row_types.COORDINATES)))] if contract.is_outcome else _of_sent(contract)
     expects += [
-        gxe.ExpectColumnValuesToBeBetween(column="lsn", min_value=1, max_value=cut, severity="critical"),
-        gxe.ExpectColumnValuesToBeInSet(column="event_type", value_set=[contract.event_type], severity="critical"),
+        _between("lsn", 1, cut),
+        _in_set("event_type", [contract.event_type]),
         gxe.ExpectColumnValuesToBeBetween(
             column="occurred_at", max_value=now + timedelta(days=1), severity="warning", notes="A clock runs ahead."
         ),
@@ -77,96 +68,80 @@ def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     for field in contract.fields:
         expects += _of_field(field, contract)
     columns = (*ENVELOPE, "identity", *(field.name for field in contract.fields))
-    table = tables.facts(contract.event_type)
-    return Suite(table, columns, (*expects, *own_expectations(table)))
+    return _suite(tables.facts(contract.event_type), columns, expects)
 
 
 def _of_sent(contract: Contract) -> Iterator[Expectation]:
     yield _not_null("identity")
     yield gxe.ExpectColumnValuesToBeUnique(column="identity", severity="critical", notes="No event is two facts (I1).")
-    yield gxe.ExpectColumnValuesToBeInSet(column="topic", value_set=[contract.topic], severity="critical")
+    yield _in_set("topic", [contract.topic])
 
 
 def _of_field(field: Field, contract: Contract) -> Iterator[Expectation]:
     """The expectations on a field; a tombstone has its key and nothing else."""
-    alive: dict[str, Any] = {}
-    if contract.compacted and field.name != contract.key:
-        alive = {"row_condition": Column("deleted") == False}  # noqa: E712  (it builds a condition)
-    if field.required:
-        yield gxe.ExpectColumnValuesToNotBeNull(column=field.name, severity="critical", **alive)
-    schema = field.schema
+    name, schema = field.name, field.schema
+    if field.required and contract.compacted and name != contract.key:
+        alive = Column("deleted") == False  # noqa: E712  (it builds a condition)
+        yield gxe.ExpectColumnValuesToNotBeNull(column=name, severity="critical", row_condition=alive)
+    elif field.required:
+        yield _not_null(name)
     if allowed := [schema["const"]] if "const" in schema else schema.get("enum"):
-        values = [value for value in allowed if value is not None]
-        yield gxe.ExpectColumnValuesToBeInSet(column=field.name, value_set=values, severity="critical")
+        yield _in_set(name, [value for value in allowed if value is not None])
     if "minimum" in schema or "maximum" in schema:
-        yield gxe.ExpectColumnValuesToBeBetween(
-            column=field.name, min_value=schema.get("minimum"), max_value=schema.get("maximum"), severity="critical"
-        )
+        yield _between(name, schema.get("minimum"), schema.get("maximum"))
     if "minLength" in schema or "maxLength" in schema:
         yield gxe.ExpectColumnValueLengthsToBeBetween(
-            column=field.name, min_value=schema.get("minLength"), max_value=schema.get("maxLength"), severity="critical"
+            column=name, min_value=schema.get("minLength"), max_value=schema.get("maxLength"), severity="critical"
         )
 
 
-def of_view(view: View, required: Iterable[str], *, must_have_rows: bool) -> list[Suite]:
-    """A suite for each table of the view, in their order. `required`: columns never null in the view's facts."""
+def of_view(view: View, *, must_have_rows: bool) -> list[Suite]:
+    """A suite for each table of the view, in their order."""
     if isinstance(view, AggregateView):
-        return [of_aggregate(view, required, must_have_rows=must_have_rows)]
+        return [of_aggregate(view, must_have_rows=must_have_rows)]
     return [of_rows(view), of_results(view, must_have_rows=must_have_rows)]
 
 
-def of_aggregate(view: AggregateView, required: Iterable[str], *, must_have_rows: bool) -> Suite:
-    """One row per key, no key missing, no negative count. `required`: columns never null in the view's facts."""
-    never = {*required, *ENVELOPE}
+def of_aggregate(view: AggregateView, *, must_have_rows: bool) -> Suite:
+    """One row per key, no key missing, no negative count."""
+    never = {*_required(view.event_columns), *ENVELOPE, *view.each}
     keys = [*view.keys, *view.distinct_keys]
-    expects = [_unique(keys)]
-    expects += [_not_null(name) for name, key in view.keys.items() if never_null(key, never | view.each.keys())]
-    counts = [count for measure in view.measures for count in _counts(measure.name, measure.measure)]
+    expects = [_unique(keys), *(_not_null(name) for name, key in view.keys.items() if never_null(key, never))]
+    counted = (m for m in view.measures if isinstance(m.measure, Count | Mean | Variance))
+    counts = [m.name if isinstance(m.measure, Count) else f"{m.name}__count" for m in counted]
     for count in counts:
-        expects += [_not_null(count), gxe.ExpectColumnValuesToBeBetween(column=count, min_value=0, severity="critical")]
-    expects += _rows(must_have_rows)
+        expects += [_not_null(count), _between(count, 0)]
     [table] = view.tables
-    return Suite(table, (*keys, *counts), (*expects, *own_expectations(table)))
-
-
-def _counts(name: str, measure: object) -> list[str]:
-    if isinstance(measure, Count):
-        return [name]
-    return [f"{name}__count"] if isinstance(measure, Mean | Variance) else []
+    return _suite(table, (*keys, *counts), [*expects, *_rows(must_have_rows)])
 
 
 def of_rows(view: SequenceView) -> Suite:
     """Stored rows of a sequence: each source row once, of a known kind, in a stretch that has not ended before it."""
-    kinds = [row.kind for row in view.rows]
-    expects = [
-        *(_not_null(name) for name in ("key", "ts", "kind", "tie", "stretch_end")),
-        _unique(["kind", "tie"]),
-        gxe.ExpectColumnValuesToBeInSet(column="kind", value_set=kinds, severity="critical"),
-        _ordered("ts", "stretch_end"),
-    ]
-    table, _ = view.tables
     columns = ("key", "ts", "kind", "tie", "stretch_end")
-    return Suite(table, columns, (*expects, *own_expectations(table)))
+    known = _in_set("kind", [row.kind for row in view.rows])
+    table, _ = view.tables
+    expects = [*map(_not_null, columns), _unique(["kind", "tie"]), known, _ordered("ts", "stretch_end")]
+    return _suite(table, columns, expects)
 
 
 def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
     """Results of a sequence: each has its key and an interval that lies in its stretch."""
+    columns = ("key", "opened_at", "closes_at", "stretch_end")
     expects = [
-        *(_not_null(name) for name in ("key", "opened_at", "closes_at", "stretch_end")),
+        *map(_not_null, columns),
         _ordered("opened_at", "closes_at"),
         _ordered("closes_at", "stretch_end"),
         *_rows(must_have_rows, "warning"),  # not every row need make a result
     ]
     _, table = view.tables
-    columns = ("key", "opened_at", "closes_at", "stretch_end", *view.results)
-    return Suite(table, columns, (*expects, *own_expectations(table)))
+    return _suite(table, (*columns, *view.results), expects)
 
 
-def required_of(contracts: Iterable[Contract], shapes: EventTypes) -> set[str]:
-    """Columns that no fact of any of the view's event types leaves null."""
-    of_types = [c for c in contracts if c.event_type in shapes]
-    sets = [{f.name for f in c.fields if f.required and (not c.compacted or f.name == c.key)} for c in of_types]
-    return set.intersection(*sets) if sets else set()
+def _required(event_types: Iterable[str]) -> set[str]:
+    """Columns that no fact of any of the event types leaves null."""
+    contracts = map(project_contracts().of, event_types)
+    required = ({f.name for f in c.fields if f.required and (not c.compacted or f.name == c.key)} for c in contracts)
+    return set.intersection(*required)
 
 
 def never_null(key: Expression, never: set[str]) -> bool:
@@ -176,13 +151,17 @@ def never_null(key: Expression, never: set[str]) -> bool:
     return key.columns <= never and functions <= _STRICT and not has_choice
 
 
-def own_expectations(table: str) -> list[Expectation]:
+def _suite(table: str, columns: Iterable[str], expects: Iterable[Expectation]) -> Suite:
+    return Suite(table, tuple(columns), (*expects, *_own_expectations(table)))
+
+
+def _own_expectations(table: str) -> list[Expectation]:
     """What people expect of a table beyond its schema; the installation's file replaces the project's.
 
     Raises SuiteError.
     """
-    folders = (settings().expectations, settings().quality_folder)
-    file = next((f / f"{table}.json" for f in folders if (f / f"{table}.json").is_file()), None)
+    files = [folder / f"{table}.json" for folder in (settings().expectations, settings().quality_folder)]
+    file = next((file for file in files if file.is_file()), None)
     if file is None:
         return []
     try:
@@ -204,6 +183,14 @@ def _not_null(column: str) -> Expectation:
     return gxe.ExpectColumnValuesToNotBeNull(column=column, severity="critical")
 
 
+def _in_set(column: str, values: list[Any]) -> Expectation:
+    return gxe.ExpectColumnValuesToBeInSet(column=column, value_set=values, severity="critical")
+
+
+def _between(column: str, least: float | None, most: float | None = None) -> Expectation:
+    return gxe.ExpectColumnValuesToBeBetween(column=column, min_value=least, max_value=most, severity="critical")
+
+
 def _unique(columns: list[str]) -> Expectation:
     """Unique together, nulls included: GX's check of a single column skips nulls, so that column is named twice."""
     columns = columns * 2 if len(columns) == 1 else columns
@@ -217,7 +204,5 @@ def _ordered(lower: str, upper: str) -> Expectation:
 
 
 def _rows(must_have: bool, severity: str = "critical") -> list[Expectation]:
-    if not must_have:
-        return []
     note = "There are facts that it counts."
-    return [gxe.ExpectTableRowCountToBeBetween(min_value=1, severity=severity, notes=note)]
+    return [gxe.ExpectTableRowCountToBeBetween(min_value=1, severity=severity, notes=note)] if must_have else []

@@ -1,22 +1,34 @@
 """Compare the new batch with the old one plus speed, row by row; name the cause of each difference.
 
 sources of the publication in force + speed partials up to the new cut | the run's builds -> Agreement per view.
-A cause is proven by records, not guessed: exactly those that the layers were bound to see differently; the view's own
-expressions give their keys. A row that no cause covers is `unexplained`, and stops the run.
+records behind each cause --the view's own expressions--> claims (key, cause, rank) -> the rows with their `cause`.
+A cause is proven by records, not guessed: exactly those that the layers were bound to see differently. A row that no
+cause covers is `unexplained`, and stops the run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from spark_jobs.definitions.bound_view import View
+import duckdb
+import pyarrow as pa
+
+from spark_jobs.definitions.bound_view import RANK, View
+from spark_jobs.engine import sequences
+from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.ledger.source import Source, with_unbuilt
-from spark_jobs.quality.reconciliation.attribution import attribute
-from spark_jobs.quality.reconciliation.causes import Causes
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import compare, shape_of
+from spark_jobs.serving.compare import Comparison, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 
+D = Dialect.DUCKDB
+
+LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
+DEFERRED = {sequences.LATE: LATE, sequences.HOT_KEY: HOT_KEY}
+OF_PARTIALS = (NOT_COVERED, DUPLICATE, NEWER_SCHEMA)
+"""Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
+RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
+"""If several causes claim a row, the first one gets it."""
 ACCEPTED = "accepted_by_operator"
 UNEXPLAINED = "unexplained"
 
@@ -34,9 +46,6 @@ class Agreement:
     unexplained: tuple[str, ...] = ()
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def agree(
     views: Views, old: Mapping[str, Source], new: Mapping[str, Source], changed: Mapping[str, Sequence[str]]
@@ -49,18 +58,19 @@ def agree(
         built, speed = LocalAnswers(views, new, new_cut), LocalAnswers(views, before, new_cut)
         for view in views:
             if cuts.get(view.id) == (old_cut, new_cut):
-                yield _one(view, built, speed, causes)
+                yield _agreement(view, built, speed, causes)
 
 
-def _one(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> Agreement:
+def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> Agreement:
     speed.con.register("built", built.con.sql(built.own(view)).to_arrow_table())
     compared = compare(speed.con, "FROM built", speed.own(view), shape_of(view))
+    agreement = Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, {})
     if not compared.differing:
-        return Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, 0, {})
+        return agreement
     attributed = attribute(speed, view, compared, causes, LocalAnswers.own)
+    counts = {cause or UNEXPLAINED: rows for cause, rows in counts_by_cause(attributed).items()}
     named = attributed.first(("batch", "speed"), where="cause IS NULL")
-    counts = {cause or UNEXPLAINED: rows for cause, rows in attributed.counts.items()}
-    return Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, counts, tuple(named))
+    return replace(agreement, causes=counts, unexplained=tuple(named))
 
 
 def accepted(agreement: Agreement, reason: str) -> Agreement:
@@ -68,4 +78,100 @@ def accepted(agreement: Agreement, reason: str) -> Agreement:
     if not agreement.causes.get(UNEXPLAINED):
         return agreement
     causes = {ACCEPTED if cause == UNEXPLAINED else cause: rows for cause, rows in agreement.causes.items()}
-    return Agreement(**{**agreement.as_dict(), "causes": causes, "note": f"{ACCEPTED}: {reason}"})
+    return replace(agreement, causes=causes, note=f"{ACCEPTED}: {reason}")
+
+
+def attribute(
+    speed: LocalAnswers,
+    view: View,
+    compared: Comparison,
+    causes: Causes,
+    answer: Callable[[LocalAnswers, View], str],
+    strays: Comparison | None = None,
+) -> Comparison:
+    """The rows of `compared` with one more column, `cause`, null where there is none; a table of `speed.con`.
+
+    There `compared` set the relation `built` against `answer(speed, view)`, which is `own` or `answer` without lookups.
+    No cause has a row of `strays`. One record may move many rows of windows and ranks, so there it claims all of them.
+    """
+    con, shape = compared.con, compared.shape
+    is_reshaped = RANK in shape.values or len(shape.keys) != len(view.stored_keys)
+    keys = {} if is_reshaped else dict(zip(view.stored_keys, shape.keys, strict=True))
+    partials = _claim(view, compared, keys, causes, speed)
+    still_differing = None
+    if partials is not None:
+        remade = speed.with_partials(view, _remade(speed, view, causes, partials))
+        still_differing = compare(con, "FROM built", answer(remade, view), shape, "still_differing")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE attributed AS SELECT d.*, c.cause FROM {compared.name} d LEFT JOIN claims c "
+        f"ON {_same('c', 'd', keys.values())} AND NOT {_among(strays)} "
+        f"AND NOT (c.rank < {len(OF_PARTIALS)} AND {_among(still_differing)}) "
+        "QUALIFY row_number() OVER (PARTITION BY d.rowid ORDER BY c.rank) = 1"
+    )
+    return Comparison(con, shape, "attributed", compared.rows, compared.differing)
+
+
+def counts_by_cause(attributed: Comparison) -> dict[str | None, int]:
+    """Cause -> rows that differ by it; None for those without one."""
+    query = f"SELECT cause, count(*) FROM {attributed.name} GROUP BY ALL ORDER BY ALL"
+    return dict(attributed.con.execute(query).fetchall())
+
+
+def _claim(
+    view: View, compared: Comparison, keys: Mapping[str, str], causes: Causes, speed: LocalAnswers
+) -> pa.Table | None:
+    """Make the table `claims`: a key as the answer names it, the cause that claims it, and its rank.
+
+    keys: stored key -> its name in the answer. If a row of the answer may stem from other keys than its own, there are
+    none, and a claim covers every row. Returns lsn and key of each speed partial in question; None where none is.
+    """
+    con = compared.con
+    columns = ", ".join([*(quote(name, D) for name in keys.values()), "'' AS cause", "0 AS rank"])
+    con.execute(f"CREATE OR REPLACE TEMP TABLE claims AS SELECT {columns} FROM {compared.name} LIMIT 0")
+    in_question = []
+    for cause in (*OF_PARTIALS, CORRECTED):
+        for partials in causes.keys(cause, view):
+            con.register("claimed", partials)
+            _insert(con, cause, keys, "claimed")
+            in_question += [partials.select(["lsn", *view.stored_keys])] if cause in OF_PARTIALS else []
+    if keys and view.bucket:
+        days = [day for name in view.event_types for day in causes.changed.get(name, ())]
+        within = ", ".join(f"DATE '{day}'" for day in days) or "NULL"
+        rows = f"{compared.name} WHERE CAST({quote(view.bucket, D)} AS DATE) IN ({within})"
+        _insert(con, CORRECTED, {name: name for name in keys.values()}, rows)
+    source = speed.sources[view.id]
+    for why, test in sequences.deferred(D, source.horizon, source.hot_keys).items():
+        _insert(con, DEFERRED[why], keys, f"({speed.speed(view)}) WHERE {test}")
+    return pa.concat_tables(in_question) if in_question else None
+
+
+def _insert(con: duckdb.DuckDBPyConnection, cause: str, keys: Mapping[str, str], rows: str) -> None:
+    """Claim the keys of `rows` (column -> its name in the answer)."""
+    columns = [f"{quote(name, D)} AS {quote(served, D)}" for name, served in keys.items()]
+    columns += [f"'{cause}' AS cause", f"{RANKED.index(cause)} AS rank"]
+    con.execute(f"INSERT INTO claims BY NAME SELECT DISTINCT {', '.join(columns)} FROM {rows}")
+
+
+def _remade(speed: LocalAnswers, view: View, causes: Causes, in_question: pa.Table) -> str:
+    """A table of the view's speed partials, in which just those in question are as the batch layer settled them."""
+    names = in_question.column_names
+    speed.con.register("in_question", in_question)
+    speed.con.register("settled", causes.settled(view, in_question["lsn"]))
+    both = _same("s", "q", names)
+    speed.con.execute(
+        f"CREATE OR REPLACE TEMP TABLE remade AS WITH q AS (SELECT DISTINCT {listed(names, D)} FROM in_question) "
+        f"SELECT s.* FROM ({speed.speed(view)}) s ANTI JOIN q ON {both} "
+        f"UNION ALL SELECT s.* FROM settled s SEMI JOIN q ON {both}"
+    )
+    return "remade"
+
+
+def _among(differing: Comparison | None) -> str:
+    """SQL: whether a row `d` has the key of one that differs there."""
+    if differing is None:
+        return "false"
+    return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {_same('o', 'd', differing.shape.keys)})"
+
+
+def _same(left: str, right: str, names: Iterable[str]) -> str:
+    return " AND ".join(f"{left}.{q} IS NOT DISTINCT FROM {right}.{q}" for q in (quote(n, D) for n in names)) or "true"

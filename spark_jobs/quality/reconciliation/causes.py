@@ -3,7 +3,7 @@
 coverage, duplicates, verdicts, replaced days -> facts per cause -> keys, by the view's own expressions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -17,8 +17,11 @@ from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.partials import compute
+from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.quality import recompute
+from spark_jobs.quality.recompute import PLACE
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 
 NOT_COVERED = "not_covered"
@@ -27,7 +30,6 @@ NEWER_SCHEMA = "accepted_by_newer_schema"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
-PLACE = [name for name, _ in row_types.COORDINATES]
 Facts = Mapping[str, pa.Table]
 
 
@@ -38,8 +40,10 @@ class Causes:
         """`changed`: event type -> days (ISO) whose older facts the batch layer has replaced."""
         self.old_cut, self.new_cut, self.changed = old_cut, new_cut, changed
         self.coverage = coverage.covered(old_cut)
-        self.unmarked = _unmarked(old_cut, new_cut)
-        self.accepted_later = _accepted_later(old_cut, new_cut)
+        layers = {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
+        con = duckdb_reader.connect(layers)
+        self.unmarked = _unmarked(con, old_cut, new_cut)
+        self.accepted_later = _accepted_later(con, old_cut, new_cut)
 
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
@@ -51,18 +55,16 @@ class Causes:
     def _facts(self, cause: str, view: View) -> Iterator[Facts]:
         if cause in (DUPLICATE, NEWER_SCHEMA):
             records = self.unmarked if cause == DUPLICATE else self.accepted_later
-            mine = {name: rows for name, rows in records.items() if name in view.event_types}
-            if mine:
+            if mine := {name: rows for name, rows in records.items() if name in view.event_types}:
                 yield mine
         elif cause == NOT_COVERED:
-            missing = coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column)
-            if missing:
+            if missing := coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column):
                 yield from self.settled_facts(view, pa.array(missing))
         elif cause == CORRECTED:
             for event_type in view.event_types:
                 if days := self.changed.get(event_type):
                     of = ds.field("day").isin(pa.array(days).cast(pa.date32())) & (ds.field("lsn") <= self.old_cut)
-                    yield from _facts_where(view, of, only=event_type)
+                    yield from _facts_where([event_type], of)
 
     def settled(self, view: View, lsns: pa.ChunkedArray) -> pa.Table:
         """The view's partials of those lsns, made of the facts that count."""
@@ -81,32 +83,79 @@ class Causes:
 
     def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
         """The facts of those lsns, as the batch layer settled them."""
-        return _facts_where(view, ds.field("lsn").isin(lsns))
+        return _facts_where(view.event_types, ds.field("lsn").isin(lsns))
 
 
-def _unmarked(above: int, upto: int) -> Facts:
-    """Duplicates that the batch layer found in (above, upto] and the speed layer had counted, as the facts it saw.
+class UnbuiltCauses(Causes):
+    """The records that batch will see differently at `head`: the named limits before the next build.
 
-    And their outcomes: the speed layer's, if the record came late, and the batch layer's.
+    log (cut, head] + identities of the facts -> duplicates that speed counted, facts that count. They prove causes for
+    I3 between publications, as the duplicates table does for agreement at one.
     """
-    con = duckdb_reader.connect(
-        {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
-    )
-    place = 'lsn, topic, partition, "offset"'
+
+    def __init__(self, cut: int, head: int) -> None:
+        self.old_cut, self.new_cut, self.changed = cut, head, {}
+        self.coverage = coverage.covered(cut)
+        con = recompute.facts(head, above=cut)
+        _add_repetitions(con, cut)
+        recompute.settle(con)
+        con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
+        con.register("log", duckdb_reader.dataset(tables.MASTER_LOG))
+        self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
+        self._facts_past_cut = {
+            event_type: con.sql(f"FROM facts_{event_type}").to_arrow_table()
+            for event_type in project_contracts().event_types
+        }
+
+    def _all_of(self, event_type: str) -> pa.Table:
+        built = super()._all_of(event_type)
+        past = self._facts_past_cut[event_type].select(built.schema.names).cast(built.schema)
+        return pa.concat_tables([built.filter(pc.less_equal(built["lsn"], self.old_cut)), past])
+
+    def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
+        for event_type in view.event_types:
+            facts = self._facts_past_cut[event_type]
+            if (mine := facts.filter(pc.is_in(facts["lsn"], lsns))).num_rows:
+                yield {event_type: mine}
+
+
+def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
+    """Add to `duplicates` what repeats a fact at or below the cut."""
+    for contract in project_contracts():
+        table = tables.facts(contract.event_type)
+        if cut and not contract.is_outcome and duckdb_reader.exists(table):
+            con.register("stored_facts", duckdb_reader.dataset(table))
+            con.execute(
+                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp "
+                f"FROM {recompute.all_of(contract.event_type)} ANTI JOIN duplicates USING ({PLACE}) "
+                f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d})"
+            )
+
+
+def _unmarked(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
+    """The `duplicates` of (above, upto] that the speed layer had counted, as the facts it saw.
+
+    And their outcomes: the speed layer's, if the record came late, and the batch layer's. `con` has the relations
+    `duplicates`, `partials` (the speed layer's) and `log`.
+    """
+    within = f"lsn > {above:d} AND lsn <= {upto:d}"
     con.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {place} FROM duplicates WHERE lsn > {above:d} AND lsn <= {upto:d} EXCEPT "
-        'SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
-        f"WHERE view = '{row_types.DUPLICATE_ROW}' AND lsn > {above:d} AND lsn <= {upto:d}"
+        f"CREATE TEMP TABLE counted AS SELECT {PLACE} FROM duplicates WHERE {within} "
+        f"EXCEPT {_named(row_types.DUPLICATE_ROW)} AND {within}"
     )
-    lsns = [row[0] for row in con.execute("SELECT DISTINCT lsn FROM counted ORDER BY lsn").fetchall()]
-    if not lsns:
+    [(first, last)] = con.execute("SELECT min(lsn), max(lsn) FROM counted").fetchall()
+    if first is None:
         return {}
-    return record_outcomes.either_way(
-        decode_logged(_records(con, "counted", lsns[0], lsns[-1]), log_reader.read_schema_history()).facts
-    )
+    records = _records(con, "counted", first, last)
+    return record_outcomes.either_way(decode_logged(records, log_reader.read_schema_history()).facts)
 
 
-def _accepted_later(above: int, upto: int) -> Facts:
+def _named(kind: str) -> str:
+    """SELECT of the coordinates in the control rows of a kind."""
+    return f"SELECT lsn, control.topic, control.partition, control.\"offset\" FROM partials WHERE view = '{kind}'"
+
+
+def _accepted_later(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
     """What the speed layer rejected in (above, upto] and the batch layer accepts, by schemas that came in between.
 
     As facts, and with the outcomes that either layer has of them.
@@ -114,41 +163,33 @@ def _accepted_later(above: int, upto: int) -> Facts:
     history = log_reader.read_schema_history()
     if not history.within(above, upto):
         return {}
-    con = duckdb_reader.connect({"partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG})
     con.execute(
-        'CREATE TEMP TABLE rejected AS SELECT lsn, control.topic, control.partition, control."offset" FROM partials '
-        f"WHERE view = '{row_types.REJECT_ROW}' AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
+        f"CREATE TEMP TABLE rejected AS {_named(row_types.REJECT_ROW)} "
+        f"AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
     )
     records = _records(con, "rejected", above + 1, upto)
     accepted = decode_logged(records, history, upto).facts
     facts = record_outcomes.either_way(record_outcomes.countable(accepted))
-    places = pa.concat_tables(
-        rows.select(PLACE) for rows in [record_outcomes.OUTCOME_ROW.empty_table(), *facts.values()]
-    )
-    told = [
-        decoded.get(record_outcomes.RECORD_OUTCOME, record_outcomes.OUTCOME_ROW.empty_table())
-        for decoded in (decode_logged(records, history).facts, accepted)
-    ]
-    of_taken = [divided(rows, places)[1] for rows in told]
-    return facts | {
-        record_outcomes.RECORD_OUTCOME: pa.concat_tables([facts[record_outcomes.RECORD_OUTCOME], *of_taken])
-    }
+    places = pa.concat_tables(rows.select([*dict(row_types.COORDINATES)]) for rows in facts.values())
+    outcomes = [facts[RECORD_OUTCOME]]
+    for decoded in (decode_logged(records, history).facts, accepted):
+        if RECORD_OUTCOME in decoded:
+            outcomes.append(divided(decoded[RECORD_OUTCOME], places)[1])
+    return facts | {RECORD_OUTCOME: pa.concat_tables(outcomes)}
 
 
-def _records(con: duckdb.DuckDBPyConnection, listed_in: str, first: int, last: int) -> pa.Table:
-    """The records whose coordinates are listed in a table of `con`, of [first, last]."""
-    names = [field.name for field in row_types.RECORD]
-    within = f"lsn BETWEEN {first:d} AND {last:d}"
+def _records(con: duckdb.DuckDBPyConnection, places: str, first: int, last: int) -> pa.Table:
+    """The records of [first, last] whose coordinates are in the table `places` of `con`."""
     records = con.sql(
-        f"SELECT {listed(names, Dialect.DUCKDB)} FROM (SELECT * FROM log WHERE kind = 'record' AND {within}) "
-        f'SEMI JOIN {listed_in} USING (lsn, topic, partition, "offset")'
+        f"SELECT {listed(row_types.RECORD.names, Dialect.DUCKDB)} FROM (SELECT * FROM log "
+        f"WHERE kind = 'record' AND lsn BETWEEN {first:d} AND {last:d}) SEMI JOIN {places} USING ({PLACE})"
     )
     return records.to_arrow_table().cast(row_types.RECORD)
 
 
-def _facts_where(view: View, of: ds.Expression, only: str | None = None) -> Iterator[Facts]:
-    """The stored facts of the view's event types (or of `only` one) that match, in portions."""
-    for event_type in view.event_types if only is None else (only,):
+def _facts_where(event_types: Iterable[str], of: ds.Expression) -> Iterator[Facts]:
+    """The stored facts of these types that match, in portions."""
+    for event_type in event_types:
         contract = project_contracts().of(event_type)
         scanner = duckdb_reader.dataset(tables.facts(event_type)).scanner(
             columns=contract.fact_schema.names, filter=of, batch_size=FACTS_AT_ONCE

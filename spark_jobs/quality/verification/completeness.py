@@ -4,28 +4,26 @@ master.log, facts.*, Kafka's offsets, the producers' ledger -> Findings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import duckdb
 
 from spark_jobs.contracts.row_types import Partition
-from spark_jobs.quality.verification.breach_queries import breaches, number
-from spark_jobs.quality.verification.findings import Absent, Finding, finding
+from spark_jobs.quality.verification.findings import Absent, Finding, Law, breaches, number
 
-OFFSETS = "every committed offset below the head is in the log once"
-ENDS = "below the cut a record is a fact, a quarantined record or a duplicate"
-ONCE = "no event is two facts"
-BYTES = "bytes are the producer's"
+OFFSETS = Law("I1", "every committed offset below the head is in the log once", "records")
+ENDS = Law("I1", "below the cut a record is a fact, a quarantined record or a duplicate", "records")
+ONCE = Law("I1", "no event is two facts", "facts")
+BYTES = Law("I2", "bytes are the producer's", "records")
 
-Available = Mapping[Partition, tuple[int, int]]
-"""Per partition Kafka's earliest offset and end offset."""
+Offsets = Mapping[Partition, tuple[int, int]]
+"""Per partition the first offset that Kafka or the log has, and the one after the last."""
 Gap = tuple[str, int, int, int]
 """Topic, partition, and offsets [from, until) that the log does not have."""
 Count = Callable[[Gap], int | None]
 """How many committed records Kafka has in a gap; None where it no longer knows."""
 
 
-def offsets_are_in_the_log_once(con: duckdb.DuckDBPyConnection, available: Available, in_kafka: Count) -> Finding:
+def offsets_are_in_the_log_once(con: duckdb.DuckDBPyConnection, available: Offsets, in_kafka: Count) -> Finding:
     """I1: each committed offset that the log has passed is in it once; a gap is only where Kafka has nothing either."""
     checked = number(con, "SELECT count(*) FROM records")
     if not checked:
@@ -37,15 +35,16 @@ def offsets_are_in_the_log_once(con: duckdb.DuckDBPyConnection, available: Avail
                || ' times' AS said FROM records GROUP BY topic, partition, "offset" HAVING count(*) > 1""",
     )
     lost, unknown = _lost(gaps(con), in_kafka)
-    lost += _never_read(con, available)
-    lag = sum(max(0, end - until) for until, end in _ends(con, available))
+    landed = _landed(con)
+    lost += _never_read(landed, available)
+    lag = sum(max(0, end - landed.get(partition, (0, first))[1]) for partition, (first, end) in available.items())
     notes = [f"lag {lag:,}"] + [f"{unknown:,} offsets of gaps are no longer in Kafka to ask"] * bool(unknown)
-    return finding("I1", OFFSETS, checked, "records", twice + lost, count=count + len(lost), note="; ".join(notes))
+    return OFFSETS.finding(checked, twice + lost, count + len(lost), "; ".join(notes))
 
 
 def gaps(con: duckdb.DuckDBPyConnection) -> list[Gap]:
     """Offsets within the landed ranges that no record has: transaction markers, compacted records, or losses."""
-    found = con.execute(
+    offsets: list[Gap] = con.execute(
         """
         WITH held AS (SELECT r.*, l."offset" AS place FROM ranges r LEFT JOIN records l
                       ON l.lsn = r.lsn AND l.topic = r.topic AND l.partition = r.partition),
@@ -57,96 +56,81 @@ def gaps(con: duckdb.DuckDBPyConnection) -> list[Gap]:
         SELECT topic, partition, a, b FROM steps WHERE a < b
         UNION SELECT topic, partition, place + 1, until FROM steps WHERE next IS NULL AND place + 1 < until
         ORDER BY ALL"""
-    )
-    return [(str(t), int(p), int(a), int(b)) for t, p, a, b in found.fetchall()]
+    ).fetchall()
+    return offsets
 
 
-def _lost(found: Sequence[Gap], in_kafka: Count) -> tuple[list[str], int]:
+def _lost(missing: Sequence[Gap], in_kafka: Count) -> tuple[list[str], int]:
+    """What Kafka has in the gaps, in words, and how many offsets it does not know any more."""
     lost, unknown = [], 0
-    for gap in found:
+    for gap in missing:
         topic, partition, start, until = gap
         count = in_kafka(gap)
         if count is None:
             unknown += until - start
         elif count:
-            lost.append(
-                f"{topic} partition {partition}: {count} records of offsets [{start}, {until}) are not in the log"
-            )
+            where = f"{topic} partition {partition}"
+            lost.append(f"{where}: {count} records of offsets [{start}, {until}) are not in the log")
     return lost, unknown
 
 
-def _never_read(con: duckdb.DuckDBPyConnection, available: Available) -> list[str]:
+def _landed(con: duckdb.DuckDBPyConnection) -> Offsets:
+    ranges = con.execute("SELECT topic, partition, arg_min(start, lsn), arg_max(until, lsn) FROM ranges GROUP BY ALL")
+    return {(topic, partition): (start, until) for topic, partition, start, until in ranges.fetchall()}
+
+
+def _never_read(landed: Offsets, available: Offsets) -> list[str]:
     """Records that Kafka still has from before the log's first offset of a partition."""
-    first = {(t, p): s for t, p, s in con.execute(
-        "SELECT topic, partition, arg_min(start, lsn) FROM ranges GROUP BY ALL").fetchall()}  # fmt: skip
     return [
-        f"{topic} partition {partition}: the log begins at {first[topic, partition]}, Kafka at {earliest}"
+        f"{topic} partition {partition}: the log begins at {landed[topic, partition][0]}, Kafka at {earliest}"
         for (topic, partition), (earliest, _) in sorted(available.items())
-        if earliest < first.get((topic, partition), earliest)
+        if (topic, partition) in landed and earliest < landed[topic, partition][0]
     ]
 
 
-def _ends(con: duckdb.DuckDBPyConnection, available: Available) -> list[tuple[int, int]]:
-    until = {(t, p): u for t, p, u in con.execute(
-        "SELECT topic, partition, arg_max(until, lsn) FROM ranges GROUP BY ALL").fetchall()}  # fmt: skip
-    return [(until.get(key, earliest), end) for key, (earliest, end) in available.items()]
-
-
-def records_are_accounted_for(con: duckdb.DuckDBPyConnection, cut: int, sources: Mapping[str, str]) -> Finding:
+def records_are_accounted_for(con: duckdb.DuckDBPyConnection, cut: int, ends: Mapping[str, str]) -> Finding:
     """I1: each record at or below the cut is one fact, one quarantined record or one counted duplicate.
 
-    sources: what a record may have become ('fact of order_placed') -> relation with lsn and coordinates.
+    ends: what a record may have become ('fact of order_placed') -> relation with lsn and coordinates.
     """
-    if not cut:
-        raise Absent("nothing is built yet: the cut is 0")
     derived = " UNION ALL ".join(
-        f"SELECT lsn, topic, partition, \"offset\", '{what}' AS what FROM {relation} WHERE lsn <= {int(cut)}"
-        for what, relation in sources.items()
+        f"SELECT lsn, topic, partition, \"offset\", '{what}' AS what FROM {relation} WHERE lsn <= {cut:d}"
+        for what, relation in ends.items()
     )
-    said, count = breaches(
-        con,
-        f"""
+    query = f"""
         SELECT topic || ' partition ' || partition || ' offset ' || "offset" || ' (lsn ' || lsn || ') is '
                || CASE WHEN landed = 0 THEN 'not in the log, but a ' || ends[1]
                        WHEN len(ends) = 0 THEN 'neither fact, quarantined nor duplicate'
                        ELSE array_to_string(list_sort(ends), ' and ') END AS said
         FROM (SELECT lsn, topic, partition, "offset", count(*) FILTER (what IS NULL) AS landed,
                      coalesce(list(what) FILTER (what IS NOT NULL), []) AS ends
-              FROM (SELECT lsn, topic, partition, "offset", NULL AS what FROM records WHERE lsn <= {int(cut)}
+              FROM (SELECT lsn, topic, partition, "offset", NULL AS what FROM records WHERE lsn <= {cut:d}
                     UNION ALL {derived})
               GROUP BY lsn, topic, partition, "offset")
-        WHERE landed = 0 OR len(ends) <> 1""",
-    )
-    checked = number(con, f"SELECT count(*) FROM records WHERE lsn <= {int(cut)}")
-    return finding("I1", ENDS, checked, "records",
-                   said, count=count)  # fmt: skip
+        WHERE landed = 0 OR len(ends) <> 1"""
+    return ENDS.by_query(con, query, number(con, f"SELECT count(*) FROM records WHERE lsn <= {cut:d}"))
 
 
 def events_count_once(con: duckdb.DuckDBPyConnection, cut: int, facts: Mapping[str, str]) -> Finding:
     """I1: no two facts below the cut have the same identity. `facts`: event type -> relation."""
-    if not facts or not cut:
+    if not facts:
         raise Absent("nothing is built yet")
     union = " UNION ALL ".join(
         f"SELECT '{event_type}' AS event_type, identity, count(*) AS n, min(event_id) AS id FROM {relation} "
-        f"WHERE lsn <= {int(cut)} GROUP BY identity HAVING count(*) > 1"
+        f"WHERE lsn <= {cut:d} GROUP BY identity HAVING count(*) > 1"
         for event_type, relation in facts.items()
     )
-    said, count = breaches(
-        con, f"SELECT event_type || ' ' || coalesce(id, 'without id') || ' is ' || n || ' facts' AS said FROM ({union})"
-    )
-    checked = sum(number(con, f"SELECT count(*) FROM {one} WHERE lsn <= {int(cut)}") for one in facts.values())
-    return finding("I1", ONCE, checked, "facts", said, count=count)
+    query = f"SELECT event_type || ' ' || coalesce(id, 'without id') || ' is ' || n || ' facts' AS said FROM ({union})"
+    checked = sum(number(con, f"SELECT count(*) FROM {relation} WHERE lsn <= {cut:d}") for relation in facts.values())
+    return ONCE.by_query(con, query, checked)
 
 
-def bytes_are_the_producers(con: duckdb.DuckDBPyConnection, ledger: Sequence[Any], head: int) -> Finding:
+def bytes_are_the_producers(con: duckdb.DuckDBPyConnection, ledger: list[str], head: int) -> Finding:
     """I2: what producers wrote down, by coordinates, is what the log has: key, value and timestamp, byte for byte."""
-    files = [str(file) for file in ledger]
-    if not files:
+    if not ledger:
         raise Absent("no producer kept a ledger here; records sent by others have no second source to compare with")
-    said, count = breaches(
-        con,
-        f"""
-        WITH sent AS (SELECT topic, partition, "offset", key, value, timestamp FROM read_parquet({files!r})),
+    query = f"""
+        WITH sent AS (SELECT topic, partition, "offset", key, value, timestamp FROM read_parquet({ledger!r})),
              passed AS (SELECT topic, partition, arg_max(until, lsn) AS until FROM ranges GROUP BY ALL)
         SELECT s.topic || ' partition ' || s.partition || ' offset ' || s."offset" || CASE
                  WHEN l.lsn IS NULL THEN ' was sent and is not in the log'
@@ -154,13 +138,12 @@ def bytes_are_the_producers(con: duckdb.DuckDBPyConnection, ledger: Sequence[Any
                  WHEN l.value IS DISTINCT FROM s.value THEN ' has another value than was sent'
                  ELSE ' has another timestamp than was sent' END AS said
         FROM sent s JOIN passed p ON s.topic = p.topic AND s.partition = p.partition AND s."offset" < p.until
-        LEFT JOIN (SELECT * FROM log WHERE kind = 'record' AND lsn <= {int(head)}) l
+        LEFT JOIN (SELECT * FROM log WHERE kind = 'record' AND lsn <= {head:d}) l
                ON l.topic = s.topic AND l.partition = s.partition AND l."offset" = s."offset"
         WHERE l.lsn IS NULL OR l.key IS DISTINCT FROM s.key OR l.value IS DISTINCT FROM s.value
-              OR epoch_ms(l.timestamp) <> epoch_ms(s.timestamp)""",
-    )
-    known = number(con, f"SELECT count(*) FROM read_parquet({files!r})")
+              OR epoch_ms(l.timestamp) <> epoch_ms(s.timestamp)"""
+    known = number(con, f"SELECT count(*) FROM read_parquet({ledger!r})")
     others = number(con, f"""SELECT count(*) FROM records l ANTI JOIN (SELECT topic, partition, "offset" FROM
-        read_parquet({files!r})) s USING (topic, partition, "offset")""")  # fmt: skip
+        read_parquet({ledger!r})) s USING (topic, partition, "offset")""")  # fmt: skip
     note = f"{others:,} records of the log came from elsewhere and have no ledger" if others else ""
-    return finding("I2", BYTES, known, "records", said, count=count, note=note)
+    return BYTES.by_query(con, query, known, note)

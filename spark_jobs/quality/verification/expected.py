@@ -5,6 +5,7 @@ log + producers' ledger -> records -> oracle -> rows; where the oracle lacks the
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -18,16 +19,14 @@ import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.row_types import Partition
-from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import serving_plan
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.quality import recompute
 from spark_jobs.quality.recompute import Recomputed
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, log_reader
-
-BY_ORACLE, BY_RECOMPUTING = "the oracle", "recomputing"
+from spark_jobs.storage import duckdb_reader, tables
 
 
 class Oracle(Protocol):
@@ -38,7 +37,6 @@ class Oracle(Protocol):
 
     def expected(self, view: str) -> pa.Table:
         """The rows that a view must serve, with its columns, in no order. Raises KeyError for a view unknown to it."""
-        ...
 
 
 class MakeOracle(Protocol):
@@ -66,42 +64,38 @@ class Expected:
 
 @dataclass
 class SecondWay:
-    """The log up to `head`, read by others. versions: the views that are served. folder: for files, removed later."""
+    """Answers to the questions of `asked`, made of the log by others. folder: for files, removed later."""
 
-    log: ds.Dataset
-    head: int
-    cut: int
-    now: datetime
-    versions: list[View]
-    ledger: list[Path]
+    asked: LocalAnswers
     folder: Path
 
     def expected(self, view: Served) -> Expected:
         if self.oracle is not None:
-            try:
+            with suppress(KeyError):
                 rows = self.oracle.expected(view.name)
-            except KeyError:
-                pass
-            else:
-                return Expected(rows, BY_ORACLE, self.oracle.approximate.get(view.name, {}))
-        answer = serving_plan.answer(view, Recomputed(self.facts, self.versions, self.now))
-        return Expected(self.facts.sql(answer).to_arrow_table(), BY_RECOMPUTING)
+                return Expected(rows, "the oracle", self.oracle.approximate.get(view.name, {}))
+        answer = serving_plan.answer(view, Recomputed(self.facts, self.asked.in_force, self.asked.now))
+        return Expected(self.facts.sql(answer).to_arrow_table(), "recomputing")
+
+    @property
+    def cut(self) -> int:
+        return max(source.cut for source in self.asked.sources.values())
 
     @cached_property
     def oracle(self) -> Oracle | None:
         make = oracle_of_project()
         if make is None:
             return None
-        file = self.folder / "records.parquet"
-        write_records(self.log, self.ledger, self.head, file)
-        return make(records=file, until=until(self.log, self.head), now=self.now, log=self.log, cut=self.cut)
+        log, file = duckdb_reader.dataset(tables.MASTER_LOG), self.folder / "records.parquet"
+        head, now = self.asked.head, self.asked.now
+        assert now is not None  # of a pin
+        write_records(log, head, file)
+        return make(records=file, until=until(log, head), now=now, log=log, cut=self.cut)
 
     @cached_property
     def facts(self) -> duckdb.DuckDBPyConnection:
         """Facts of everything up to the head; built ones are read by the schemas of the cut."""
-        con = recompute.connect()
-        recompute.facts(con, recompute.records(self.head), log_reader.read_schema_history(), self.cut)
-        return con
+        return recompute.facts(self.asked.head, cut=self.cut)
 
 
 def oracle_of_project() -> MakeOracle | None:
@@ -114,24 +108,28 @@ def oracle_of_project() -> MakeOracle | None:
     return make
 
 
-def write_records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> None:
+def ledger_files() -> list[str]:
+    """What producers on this machine wrote down."""
+    return sorted(map(str, settings().producer_ledger.glob("*/[0-9]*.parquet")))
+
+
+def write_records(log: ds.Dataset, head: int, to: Path) -> None:
     """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
-    names = [one.name for one in row_types.RECORD]
-    with duckdb_reader.connect({"log": log}) as con:
-        landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
-        if not ledger:
-            con.execute(f"COPY ({landed}) TO {duckdb_reader.literal(str(to))}")
-            return
-        con.execute(
-            f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
+    columns = listed(row_types.RECORD.names, Dialect.DUCKDB)
+    records = f"SELECT {columns} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
+    if ledger := ledger_files():
+        records = (
+            f"SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
             f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
-            f"FROM ({landed}) l LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
-            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {duckdb_reader.literal(str(to))}'
+            f"FROM ({records}) l LEFT JOIN read_parquet({ledger!r}) s "
+            'ON l.topic = s.topic AND l.partition = s.partition AND l."offset" = s."offset"'
         )
+    with duckdb_reader.connect({"log": log}) as con:
+        con.execute(f"COPY ({records}) TO {duckdb_reader.literal(str(to))}")
 
 
 def until(log: ds.Dataset, head: int) -> Mapping[Partition, int]:
     """Per partition the first offset past lsn `head`."""
     of = (ds.field("lsn") == head) & (ds.field("kind") == row_types.BATCH_ROW)
     [row] = log.to_table(["batch"], filter=of).to_pylist()
-    return {(one["topic"], one["partition"]): one["until_offset"] for one in row["batch"]["ranges"]}
+    return {(part["topic"], part["partition"]): part["until_offset"] for part in row["batch"]["ranges"]}

@@ -1,13 +1,14 @@
 """What a check found: a sentence that holds, does not hold, or could not be looked at.
 
-check -> Finding -> table, JSON, exit code.
+Law, query of its breaches or another check -> Finding -> table, JSON, exit code.
 """
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+
+import duckdb
 
 SHOWN = 10
 """Breaches named in full; the rest are counted."""
@@ -23,9 +24,13 @@ class State(StrEnum):
 class Unable(Exception):
     """A check that cannot look; the text says what is missing."""
 
+    state = State.UNABLE
+
 
 class Absent(Exception):
     """There is nothing that the law speaks of; the text says why."""
+
+    state = State.ABSENT
 
 
 @dataclass(frozen=True)
@@ -42,40 +47,52 @@ class Finding:
     note: str = ""
     seconds: float = field(default=0.0, compare=False)
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+
+@dataclass(frozen=True)
+class Law:
+    """A sentence that should hold, of which invariant (docs/architecture.md), and in what its checks count."""
+
+    invariant: str
+    text: str
+    unit: str
+
+    def finding(self, checked: int, breaches: Sequence[str], count: int | None = None, note: str = "") -> Finding:
+        """HOLDS where nothing breaches and something was compared.
+
+        `count`: how many breaches there are where `breaches` names only the first.
+        """
+        count = len(breaches) if count is None else count
+        state = State.BREACH if count else State.HOLDS if checked else State.ABSENT
+        return Finding(self.invariant, self.text, state, checked, self.unit, count, tuple(breaches[:SHOWN]), note)
+
+    def by_query(self, con: duckdb.DuckDBPyConnection, query: str, checked: int, note: str = "") -> Finding:
+        """The finding of a query as of `breaches`."""
+        return self.finding(checked, *breaches(con, query), note=note)
+
+    def looked(self, check: Callable[[], Finding]) -> Finding:
+        """Run the check and time it. Whatever keeps it from looking is a finding of its own, and hides no other."""
+        started = time.perf_counter()
+        try:
+            found = check()
+        except (Absent, Unable) as reason:
+            found = Finding(self.invariant, self.text, reason.state, note=str(reason))
+        except Exception as error:
+            note = next(iter(str(error).splitlines()), "no reason given")
+            found = Finding(self.invariant, self.text, State.UNABLE, note=f"{type(error).__name__}: {note}")
+        return replace(found, seconds=round(time.perf_counter() - started, 2))
 
 
-def finding(
-    invariant: str,
-    law: str,
-    checked: int,
-    unit: str,
-    breaches: Iterable[str],
-    *,
-    count: int | None = None,
-    note: str = "",
-) -> Finding:
-    """HOLDS where nothing breaches and something was compared.
-
-    `count`: how many breaches there are where `breaches` names only the first.
-    """
-    named = tuple(breaches)
-    count = len(named) if count is None else count
-    state = State.BREACH if count else State.HOLDS if checked else State.ABSENT
-    return Finding(invariant, law, state, checked, unit, count, named[:SHOWN], note)
+Check = tuple[Law, Callable[[], Finding]]
+"""A law, and how to look whether it holds."""
 
 
-def looked(invariant: str, law: str, check: Callable[[], Finding]) -> Finding:
-    """Run one check and time it. Whatever keeps it from looking becomes a finding of its own, and hides no other."""
-    started = time.perf_counter()
-    try:
-        found = check()
-    except Absent as reason:
-        found = Finding(invariant, law, State.ABSENT, note=str(reason))
-    except Unable as reason:
-        found = Finding(invariant, law, State.UNABLE, note=str(reason))
-    except Exception as error:
-        reason_given = str(error).splitlines()[0] if str(error) else "no reason given"
-        found = Finding(invariant, law, State.UNABLE, note=f"{type(error).__name__}: {reason_given}")
-    return replace(found, invariant=invariant, law=law, seconds=round(time.perf_counter() - started, 2))
+def breaches(con: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], int]:
+    """The first breaches as sentences (the query's only column, `said`), and how many there are."""
+    first = con.execute(f"SELECT said, count(*) OVER () FROM ({query}) ORDER BY said LIMIT {SHOWN}").fetchall()
+    return [said for said, _ in first], first[0][1] if first else 0
+
+
+def number(con: duckdb.DuckDBPyConnection, query: str) -> int:
+    """The only value of a query, a count."""
+    [(value,)] = con.execute(query).fetchall()
+    return int(value)

@@ -7,69 +7,71 @@ from collections.abc import Mapping
 
 import duckdb
 
+from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import SequenceView, View
-from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.quality import recompute
-from spark_jobs.quality.verification.findings import Finding, finding
-from spark_jobs.serving.compare import Shape, compare, shape_of
+from spark_jobs.quality.verification.findings import Finding, Law
+from spark_jobs.serving.compare import Comparison, Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.storage import duckdb_reader, log_reader, tables
+from spark_jobs.storage import duckdb_reader, tables
 
-D = Dialect.DUCKDB
-PLACE = ("lsn", "topic", "partition", "offset")
-FACTS = "facts are what the log gives"
-NAMES = ("stored", "rebuilt")
+PLACE = list(dict(row_types.COORDINATES))
+FACTS = Law("I7", "facts are what the log gives", "rows")
 
 
 def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
-    """Facts, quarantined records and duplicates at or below the cut are those that the log gives."""
-    log = recompute.records(cut)
-    recompute.facts(con, log, log_reader.read_schema_history(), cut)
+    """Facts, quarantined records and duplicates at or below the cut are those that the log gives, rebuilt in `con`."""
     relations = {
         tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in project_contracts()
     }
     relations[tables.QUARANTINE] = ("rejects", [*PLACE, "value", "reason", "field"])
     relations[tables.DUPLICATES] = ("duplicates", [*PLACE, "event_type", "identity"])
-    said: list[str] = []
-    checked = breaches = 0
+    comparisons = {}
     for table, (relation, columns) in relations.items():
-        stored = f"SELECT {listed(columns, D)} FROM {relation} WHERE false"  # of a type that is newer than the cut
+        stored = f"FROM {relation} WHERE false"  # of a type that is newer than the cut
         if duckdb_reader.exists(table):
             con.register("stored_rows", duckdb_reader.dataset(table))
-            stored = f"SELECT {listed(columns, D)} FROM stored_rows WHERE lsn <= {cut:d}"
+            stored = f"FROM stored_rows WHERE lsn <= {cut:d}"
         shape = Shape(PLACE, [name for name in columns if name not in PLACE])
-        compared = compare(con, stored, f"SELECT * FROM {relation}", shape)
-        checked, breaches = checked + compared.rows, breaches + compared.differing
-        said += [f"{table}: {row}" for row in compared.first(NAMES)]
-    return finding("I7", FACTS, checked, "rows", said, count=breaches)
+        comparisons[f"{table}: "] = compare(con, stored, f"FROM {relation}", shape, f"differing_{relation}")
+    return _finding(FACTS, comparisons)
+
+
+def law_of(view: View) -> Law:
+    return Law("I7", f"{view.id} is what its facts give", "rows")
 
 
 def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View) -> Finding:
     """The view's batch tables are those that the facts give. `con`: with the facts rebuilt; `stored`: head = cut."""
-    law = f"{view.id} is what its facts give"
-    if isinstance(view, SequenceView):
-        return _sequence_stands(con, stored, view, law)
-    con.register("stored_rows", stored.con.sql(stored.own(view)).to_arrow_table())
-    shape = shape_of(view, tolerance=1e-9)
-    compared = compare(con, "FROM stored_rows", recompute.answer(con, view), shape)
-    return finding("I7", law, compared.rows, "rows", compared.first(NAMES), count=compared.differing)
+    if isinstance(view, AggregateView):
+        parts = {"": (stored.own(view), recompute.answer(con, view), shape_of(view, tolerance=1e-9))}
+    else:
+        parts = _of_sequence(stored, view)
+    comparisons: dict[str, Comparison] = {}
+    for what, (query, rebuilt, shape) in parts.items():
+        con.register("stored_rows", stored.con.sql(query).to_arrow_table())
+        comparisons[what] = compare(con, "FROM stored_rows", rebuilt, shape, f"differing_{len(comparisons)}")
+    return _finding(law_of(view), comparisons)
 
 
-def _sequence_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: SequenceView, law: str) -> Finding:
+def _of_sequence(stored: LocalAnswers, view: SequenceView) -> dict[str, tuple[str, str, Shape]]:
+    """What is compared -> SELECT of the stored rows, SELECT of the rebuilt ones, and their shape."""
     horizon = stored.sources[view.id].horizon
     late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
+    row_table, result_table = stored.built(view)
     rows, results = recompute.stored(view)
-    kinds: Mapping[str, list[str]] = {"row": ["lsn", *view.row_kinds], "result": list(view.result_kinds)}
-    checked = breaches = 0
-    said: list[str] = []
-    parts = zip(kinds, stored.built(view), (f"SELECT * FROM ({rows}){late}", results), strict=True)
-    for what, kept, rebuilt in parts:
-        columns = [*kinds[what], "stretch_end"]
-        con.register("stored_rows", stored.con.sql(f"FROM {kept}").to_arrow_table())
-        shape = Shape(["key"], [name for name in columns if name != "key"])
-        compared = compare(con, "FROM stored_rows", rebuilt, shape)
-        checked, breaches = checked + compared.rows, breaches + compared.differing
-        said += [f"{what} {row}" for row in compared.first(NAMES)]
-    return finding("I7", law, checked, "rows", said, count=breaches)
+    row_columns = ["lsn", *(name for name in view.row_kinds if name != "key"), "stretch_end"]
+    result_columns = [*(name for name in view.result_kinds if name != "key"), "stretch_end"]
+    return {
+        "row ": (f"FROM {row_table}", f"FROM ({rows}){late}", Shape(["key"], row_columns)),
+        "result ": (f"FROM {result_table}", results, Shape(["key"], result_columns)),
+    }
+
+
+def _finding(law: Law, comparisons: Mapping[str, Comparison]) -> Finding:
+    """One finding about all of them; each differing row after what was compared."""
+    said = [f"{what}{row}" for what, compared in comparisons.items() for row in compared.first(("stored", "rebuilt"))]
+    rows = sum(compared.rows for compared in comparisons.values())
+    return law.finding(rows, said, sum(compared.differing for compared in comparisons.values()))

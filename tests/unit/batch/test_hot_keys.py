@@ -14,8 +14,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality import hot_key_notices
-from spark_jobs.quality.reconciliation.agreement import agree
-from spark_jobs.quality.reconciliation.attribution import HOT_KEY
+from spark_jobs.quality.reconciliation.agreement import HOT_KEY, agree
 from spark_jobs.registry.views import project_views
 from spark_jobs.serving import lineage
 from spark_jobs.serving.local_answer import LocalAnswers

@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs.ledger import store as ledger
 from spark_jobs.quality.verification import completeness, verify
-from spark_jobs.quality.verification.findings import Finding, State, looked
+from spark_jobs.quality.verification.findings import Finding, State
 from spark_jobs.sample import producer_ledger
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
@@ -67,7 +67,7 @@ def _write_ledger() -> None:
 def findings(platform: Platform) -> list[Finding]:
     """Every check but those of Kafka and of served answers."""
     scene = verify.Scene(ledger.open(), platform.views)
-    return [looked(*one) for one in verify.checks(scene) if one[1] != completeness.OFFSETS]
+    return [law.looked(check) for law, check in verify.checks(scene) if law != completeness.OFFSETS]
 
 
 def broken(platform: Platform) -> dict[str, tuple[str, ...]]:

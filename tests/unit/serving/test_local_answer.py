@@ -25,8 +25,7 @@ def test_the_merged_answer_is_the_recomputed_one(platform_home: Path, cut_at: in
     if cut_at == 6:
         sources = platform.build()
     merged = LocalAnswers(platform.views, sources, platform.lsn)
-    again = recompute.connect()
-    recompute.facts(again, recompute.records(platform.lsn))
+    again = recompute.facts(platform.lsn)
     for view in platform.views:
         again.register("served", merged.con.sql(merged.own(view)).to_arrow_table())
         found = compare(again, "FROM served", recompute.answer(again, view), shape_of(view))

@@ -12,8 +12,8 @@ from deltalake import write_deltalake
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView
 from spark_jobs.quality.expectations import suites
+from spark_jobs.quality.expectations.audited import Stored, as_frame
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
-from spark_jobs.quality.expectations.relations import Stored, as_frame
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.registry.views import project_views
 from spark_jobs.storage import tables
@@ -61,7 +61,7 @@ def test_a_bad_fact_is_found(said: str, platform_home: Path) -> None:
 def aggregate_rows() -> tuple[Suite, Rows]:
     view = project_views()["orders_by_day"]
     assert isinstance(view, AggregateView)
-    suite = suites.of_aggregate(view, suites.required_of(project_contracts(), view.event_columns), must_have_rows=True)
+    suite = suites.of_aggregate(view, must_have_rows=True)
     return suite, [dict.fromkeys(suite.columns, 1) | {"store_id": store} for store in (1, 2**53, 2**53 + 1)]
 
 
@@ -95,7 +95,6 @@ def test_a_bad_row_of_a_batch_table_is_found(said: str, platform_home: Path) -> 
 def test_only_the_audited_rows_must_fit_in_memory(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_deltalake(tables.path("facts.a"), pa.table({"lsn": range(10), "identity": [b"\x0a"] * 10}))
     monkeypatch.setattr(tables, "SMALL", 3)
-    assert not Stored("facts.a").is_small
-    new = Stored("facts.a", where="lsn > 6")
-    assert new.is_small
-    assert new.frame(["lsn", "identity"]).to_dict("list") == {"lsn": [7, 8, 9], "identity": ["0A"] * 3}
+    assert Stored("facts.a").frame(["lsn"]) is None
+    new = Stored("facts.a", where="lsn > 6").frame(["lsn", "identity"])
+    assert new is not None and new.to_dict("list") == {"lsn": [7, 8, 9], "identity": ["0A"] * 3}

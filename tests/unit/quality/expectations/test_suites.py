@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.suites import Suite, SuiteError
 from spark_jobs.registry.views import project_views
@@ -40,8 +40,7 @@ def facts(event_type: str) -> Suite:
 def aggregate(view_id: str, *, must_have_rows: bool = True) -> Suite:
     view = project_views()[view_id]
     assert isinstance(view, AggregateView)
-    required = suites.required_of(project_contracts(), view.event_columns)
-    return suites.of_aggregate(view, required, must_have_rows=must_have_rows)
+    return suites.of_aggregate(view, must_have_rows=must_have_rows)
 
 
 def test_a_field_is_held_to_what_its_schema_says(platform_home: Path) -> None:
@@ -67,11 +66,7 @@ def test_every_event_type_and_view_has_a_suite_that_names_only_its_columns(platf
         assert {one for column, *_ in told(suite) for one in column.split("+")} <= there | {""}
         assert {field.name for field in contract.fields if field.required} <= {column for column, *_ in told(suite)}
     for view in project_views():
-        if isinstance(view, SequenceView):
-            found = [suites.of_rows(view), suites.of_results(view, must_have_rows=True)]
-        else:
-            found = [aggregate(view.id)]
-        assert all(len(suite.expectations) >= 3 for suite in found)
+        assert all(len(suite.expectations) >= 3 for suite in suites.of_view(view, must_have_rows=True))
 
 
 def test_a_tombstone_need_not_have_the_other_fields(platform_home: Path) -> None:

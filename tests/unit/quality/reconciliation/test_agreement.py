@@ -8,8 +8,7 @@ from typing import Any
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.source import Source
-from spark_jobs.quality.reconciliation.agreement import ACCEPTED, UNEXPLAINED, Agreement, accepted, agree
-from spark_jobs.quality.reconciliation.attribution import LATE
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, UNEXPLAINED, Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
 from spark_jobs.storage import tables
 from tests.local_platform import START, Platform, change, event, market

@@ -12,14 +12,14 @@ from spark_jobs.cli import main
 from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.source import Source
-from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
+from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
 from spark_jobs.quality.verification import answers, completeness, verify
 from spark_jobs.quality.verification.expected import SecondWay
-from spark_jobs.quality.verification.findings import Finding, State, looked
+from spark_jobs.quality.verification.findings import Finding, State
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage import tables
 from tests.local_platform import START, Platform, change, event, market
 from tests.unit.quality.spoilt import REPEATED, VIEWS, Edit, Row, double, lose, of_record
 
@@ -73,13 +73,9 @@ def compared(platform: Platform, view_id: str, edit: Edit = lambda rows: rows,
     merged = LocalAnswers(platform.views, sources or store.sources(0) or known, platform.lsn, NOW)
     view = platform.views.served[view_id]
     answer = merged.con.sql(merged.answer(view)).to_arrow_table()
-    log = duckdb_reader.dataset(tables.MASTER_LOG)
-    versions = [one for one in platform.views if one.id in merged.sources]
-    way = SecondWay(log, platform.lsn, 0, NOW, versions, verify.ledger_files(), settings().home)
+    way = SecondWay(merged, settings().home)
     shown = pa.Table.from_pylist(edit(answer.to_pylist()), schema=answer.schema)
-    found = answers.compared(
-        view, shown, way.expected(view), merged, lambda one: UnbuiltCauses(merged.sources[one.id].cut, platform.lsn)
-    )
+    found = answers.compared(view, shown, way.expected(view), merged, lambda cut: UnbuiltCauses(cut, platform.lsn))
     if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
     return answers.inherited(view, shown, found, compared(platform, view.base.name, sources=sources), merged)
@@ -177,7 +173,5 @@ def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypa
 
 def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) -> None:
     scene = verify.Scene(ledger.open(), Platform(VIEWS).views)
-    assert {looked(*one).state for one in verify.checks(scene) if one[1] != completeness.OFFSETS} <= {
-        State.ABSENT,
-        State.UNABLE,
-    }
+    states = {law.looked(check).state for law, check in verify.checks(scene) if law != completeness.OFFSETS}
+    assert states <= {State.ABSENT, State.UNABLE}
