@@ -3,9 +3,8 @@
 held-out scores at its training -> Histogram (kept in the ledger); tonight's scores -> shares in the same bins -> PSI.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,20 +19,13 @@ INNER_DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 class Histogram:
     """`edges`: the inner deciles of the scores, equal ones once; `shares`: of scores in (edge, next edge], in order."""
 
-    edges: tuple[float, ...]
-    shares: tuple[float, ...]
+    edges: Sequence[float]
+    shares: Sequence[float]
 
     @classmethod
     def of(cls, scores: Floats) -> "Histogram":
         edges = np.unique(np.quantile(scores, INNER_DECILES, method="lower"))
         return cls(tuple(edges.tolist()), _shares(edges, scores))
-
-    @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> "Histogram":
-        return cls(tuple(kept["edges"]), tuple(kept["shares"]))
-
-    def as_json(self) -> dict[str, Any]:
-        return {"edges": list(self.edges), "shares": list(self.shares)}
 
     def psi(self, scores: Floats) -> float:
         """The population stability index: sum over bins of (now - then) * ln(now / then), of shares.
