@@ -107,6 +107,11 @@ class Publications(Sessions):
                 session, session.scalars(select(PublicationView).where(PublicationView.publication_id == key))
             )
 
+    def current_sources(self) -> dict[str, "Source"]:
+        """View id -> source of the publication in force; none before publication 0 is done."""
+        current = self.current_publication()
+        return self.sources(current) if current else {}
+
     def built_sources(self, run_id: str) -> dict[str, "Source"]:
         """View id -> source of what a run has built, published or not."""
         with self.read() as session:
