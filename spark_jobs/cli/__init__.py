@@ -30,10 +30,10 @@ COMMANDS = {
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",
     "sql": "spark_jobs.cli.serving:sql",
-    "schemas": "spark_jobs.cli.schemas:schemas",
+    "schemas": "spark_jobs.cli.kafka:schemas",
     "views": "spark_jobs.cli.view:views",
     "view": "spark_jobs.cli.view:view",
-    "explain": "spark_jobs.cli.serving:explain",
+    "explain": "spark_jobs.cli.serving:explain_",
     "agreement": "spark_jobs.cli.quality:agreement",
     "verify": "spark_jobs.cli.quality:verify",
 }

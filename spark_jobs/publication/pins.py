@@ -71,7 +71,7 @@ def due(store: Store) -> list[Pin]:
     return [pin for pin in store.pins() if pin.keep_until is not None and pin.keep_until < datetime.now(UTC)]
 
 
-def describe(pin: Pin) -> Mapping[str, Any]:
+def describe(pin: Pin) -> dict[str, Any]:
     """A pin as a row, for people and programs."""
     return {
         "schema": schema(pin.name),
