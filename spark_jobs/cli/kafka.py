@@ -87,9 +87,8 @@ def schemas(form: Format) -> None:
     from spark_jobs.storage import log_reader
 
     with refusing(ContractError):
-        lsns = {(entry.event_type, entry.version): entry.lsn for entry in log_reader.read_schema_history().entries}
+        lsns = {entry.name: entry.lsn for entry in log_reader.read_schema_history().entries}
         known = [contract for versions in project_contracts().versions.values() for contract in versions]
-    rows = [
-        (f"{c.event_type}.v{c.version}", lsns.get((c.event_type, c.version)), c.topic, c.key, c.owner) for c in known
-    ]
+    named = [(f"{contract.event_type}.v{contract.version}", contract) for contract in known]
+    rows = [(name, lsns.get(name), contract.topic, contract.key, contract.owner) for name, contract in named]
     show_answer(Answer(tuple(_KINDS), tuple(_KINDS.values()), rows), form)

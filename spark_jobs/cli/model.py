@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from spark_jobs.cli.step import ledger_step, run_option, show
+from spark_jobs.cli.step import json_option, ledger_step, run_option, show, spark_session
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel, ModelFileError, load_models
 from spark_jobs.registry.views import project_views
@@ -32,7 +32,7 @@ def model() -> None:
 
 
 @model.command("list")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 def list_(as_json: bool) -> None:
     """Every version of every model, the newest first."""
     with ledger_step() as store:
@@ -96,13 +96,8 @@ def train(names: tuple[str, ...], run_id: str) -> None:
 
 def _fit(names: tuple[str, ...], part: Part) -> Weights:
     """In a session of its own, which a run without anything to learn from never starts."""
-    from spark_jobs.storage.session import batch_session
-
-    spark = batch_session("tidemark-train")
-    try:
+    with spark_session("tidemark-train") as spark:
         return fit(spark, names, part)
-    finally:
-        spark.stop()
 
 
 def _models() -> Mapping[str, BoundModel]:

@@ -70,9 +70,8 @@ def diff(name: str, limit: int) -> None:
         sources = with_unbuilt(known.by_id, store.current_sources())
     with refusing(ExplainError, NoTable):
         versions = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
-    click.echo(
-        f"{versions.old} against {versions.new}, up to lsn {versions.head}: columns {', '.join(versions.columns)}"
-    )
+    columns = ", ".join(versions.columns)
+    click.echo(f"{versions.old} against {versions.new}, up to lsn {versions.head}: columns {columns}")
     for line in versions.first:
         click.echo(printable(line))
     click.echo(f"{versions.differing:,} of {versions.rows:,} rows differ")
