@@ -23,7 +23,7 @@ FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
 
 
 class _Below:
-    """What lies in `home` under a name."""
+    """A path in `home`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,10 +32,28 @@ class _Below:
         return settings.home / self._name
 
 
-class Settings(BaseSettings):
+class _Folders:
+    """What lies in `home`."""
+
+    checkpoints = _Below("checkpoints")
+    run_dir = _Below("run")
+    log_dir = _Below("logs")
+    tmp_dir = _Below("tmp")  # scratch of Spark, Hive and Derby; may be emptied while nothing runs
+    metastore_dir = _Below("metastore")  # Derby's files; they belong to the metastore's process
+    kafka_dir = _Below("kafka")
+    airflow_dir = _Below("airflow")  # AIRFLOW_HOME: configuration, database and task logs
+    producer_ledger = _Below("producer")  # Parquet files of what the demo's producers sent: the oracle's source
+    data_docs = _Below(interface.DATA_DOCS)
+    dbt_dir = _Below("dbt")
+    dbt_docs = _Below(interface.DBT_DOCS)
+    expectations = _Below("expectations")  # this installation's own: a file here stands in for `quality_folder`'s
+    secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
+
+
+class Settings(_Folders, BaseSettings):
     """Durations are in the unit that the name ends in; ports are on `host`."""
 
-    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True, ignored_types=(_Below,))
+    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
 
     profile: Literal["embedded", "cluster"] = Field(
         "embedded", description="embedded: everything on this machine under `home`; cluster: the parts run elsewhere."
@@ -142,20 +160,6 @@ class Settings(BaseSettings):
     @property
     def warehouse(self) -> str:
         return self.warehouse_uri or str(self.home / "warehouse")
-
-    checkpoints = _Below("checkpoints")
-    run_dir = _Below("run")
-    log_dir = _Below("logs")
-    tmp_dir = _Below("tmp")  # scratch of Spark, Hive and Derby; may be emptied while nothing runs
-    metastore_dir = _Below("metastore")  # Derby's files; they belong to the metastore's process
-    kafka_dir = _Below("kafka")
-    airflow_dir = _Below("airflow")  # AIRFLOW_HOME: configuration, database and task logs
-    producer_ledger = _Below("producer")  # Parquet files of what the demo's producers sent: the oracle's source
-    data_docs = _Below(interface.DATA_DOCS)
-    dbt_dir = _Below("dbt")
-    dbt_docs = _Below(interface.DBT_DOCS)
-    expectations = _Below("expectations")  # this installation's own: a file here stands in for `quality_folder`'s
-    secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
 
     @property
     def state(self) -> tuple[Path, ...]:

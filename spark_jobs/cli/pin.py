@@ -18,13 +18,21 @@ def pin() -> None:
     """Named schemas that answer as the platform did at one moment."""
 
 
+def _instant(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 time") from error
+    if at.tzinfo is None:
+        raise click.BadParameter(f"{text!r} lacks its zone: write {text}Z for UTC")
+    return at.astimezone(UTC)
+
+
 @pin.command("create")
 @click.argument("name", required=False)
-@click.option(
-    "--at",
-    callback=lambda ctx, option, text: _instant(text),
-    help="ISO 8601 time with its zone; default: now (--head).",
-)
+@click.option("--at", callback=_instant, help="ISO 8601 time with its zone; default: now (--head).")
 @click.option("--head", is_flag=True, help="Now, which is the default.")
 @click.option("--days", type=click.IntRange(min=1), help="Retention drops the pin after so many days.")
 @json_option
@@ -39,18 +47,6 @@ def create_pin(name: str | None, at: datetime | None, head: bool, days: int | No
     else:
         made_of = f"publication {made.publication_id}, lsn <= {made.head}, now {made.now.isoformat()}"
         click.echo(f"schema {pins.schema(made.name)}: {made_of}")
-
-
-def _instant(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 time", param_hint="--at") from error
-    if at.tzinfo is None:
-        raise click.BadParameter(f"{text!r} lacks its zone: write {text}Z for UTC", param_hint="--at")
-    return at.astimezone(UTC)
 
 
 @pin.command("list")

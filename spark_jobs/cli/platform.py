@@ -25,6 +25,7 @@ def progress() -> Iterator[Report]:
     Failures of the platform end the command with a sentence and exit code 1.
     """
     awaited: dict[str, Progress] = {}
+    spinner = CONSOLE.status("starting")  # which shows nothing where nobody looks on
 
     def show(step: Progress) -> None:
         if step.state in {"ready", "stopped"}:
@@ -33,10 +34,10 @@ def progress() -> Iterator[Report]:
         else:
             awaited[step.part] = step
         if awaited:
-            status.update("; ".join(f"{part}: {step.said or step.state}" for part, step in awaited.items()))
+            spinner.update("; ".join(f"{part}: {step.said or step.state}" for part, step in awaited.items()))
 
     try:
-        with CONSOLE.status("starting") as status:  # shows nothing where nobody looks on
+        with spinner:
             yield show
     except (PlatformError, SupervisorError) as error:
         raise click.ClickException(str(error)) from error

@@ -50,7 +50,13 @@ def recover(accept: bool) -> None:
 
     Nothing is repaired silently: what is lost is written into the log as an entry of its own.
     """
-    losses = _losses()
+    from spark_jobs.messaging.broker import Broker
+    from spark_jobs.speed.continuity import recover as recovery
+    from spark_jobs.speed.land import log_end
+
+    with closing(Broker(project_contracts().topics)) as broker:
+        topic_ids, partitions = broker.partitions()
+        _, losses = recovery(log_end(), broker.available(partitions), topic_ids)
     if not losses:
         click.echo("The log continues where Kafka is: nothing to recover.")
         return
@@ -61,13 +67,3 @@ def recover(accept: bool) -> None:
         sys.exit(1)
     ledger.open().request("recover")
     click.echo("Accepted; the speed application goes on at its next start, within seconds.")
-
-
-def _losses() -> list[str]:
-    from spark_jobs.messaging.broker import Broker
-    from spark_jobs.speed.continuity import recover as recovery
-    from spark_jobs.speed.land import log_end
-
-    with closing(Broker(project_contracts().topics)) as broker:
-        topic_ids, partitions = broker.partitions()
-        return recovery(log_end(), broker.available(partitions), topic_ids)[1]

@@ -25,11 +25,15 @@ from spark_jobs.serving.sql import SqlError, ask, connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+def _run_id(ctx: click.Context, option: click.Parameter, text: str) -> str:
+    if RUN_ID.fullmatch(text):
+        return text
+    raise click.BadParameter(f"{text!r} cannot name a run: letters, digits and . _ -, at most 64, none of . _ - first")
+
+
 run_option = click.option(
-    "--run-id",
-    required=True,
-    callback=lambda ctx, option, text: _run_id(text),
-    help="Names the logical run; retries use the same.",
+    "--run-id", required=True, callback=_run_id, help="Names the logical run; retries use the same."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
 form_option = click.option(
@@ -40,12 +44,6 @@ form_option = click.option(
     show_default=True,
     help="How to show rows.",
 )
-
-
-def _run_id(text: str) -> str:
-    if RUN_ID.fullmatch(text):
-        return text
-    raise click.BadParameter(f"{text!r} cannot name a run: letters, digits and . _ -, at most 64, none of . _ - first")
 
 
 @contextmanager

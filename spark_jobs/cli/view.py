@@ -28,7 +28,7 @@ from spark_jobs.storage.duckdb_reader import NoTable
 def views(form: Format) -> None:
     """Every view: kind, events, grain, the batch version and cut it is served from, what speed covers past it."""
     with ledger_step() as store:
-        sources = with_unbuilt(project_views().by_id, store.current_sources())
+        sources = with_unbuilt(project_views().by_id, store.sources(store.current_publication()))
     least = min(source.cut for source in sources.values())
     show_answer(catalogue.listed(project_views(), sources, coverage.covered(least)), form)
 
@@ -47,7 +47,7 @@ def show(name: str, rows: int) -> None:
     with refusing(ExplainError):
         named = find(known, name)
     with ledger_step() as store:
-        sources = store.current_sources()
+        sources = store.sources(store.current_publication())
     for title, part in catalogue.shown(named, known, sources):
         click.echo(f"{click.style(title, bold=True)}\n{part}\n")
     if not rows:
@@ -67,7 +67,7 @@ def diff(name: str, limit: int) -> None:
     """Compare the newest version of a view with the one before it, over the same log; exit code 1 if they differ."""
     known = project_views()
     with ledger_step() as store:
-        sources = with_unbuilt(known.by_id, store.current_sources())
+        sources = with_unbuilt(known.by_id, store.sources(store.current_publication()))
     with refusing(ExplainError, NoTable):
         versions = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
     columns = ", ".join(versions.columns)

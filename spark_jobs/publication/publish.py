@@ -32,7 +32,8 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
     A view that no publication knows gets a source with cut 0 and no build: the speed layer alone serves it.
     """
     roll_forward(execute, views, store)
-    current, sources = store.current_publication(), store.current_sources()
+    current = store.current_publication()
+    sources = store.sources(current)
     new = {view.id: UNBUILT for view in views if view.id not in sources}
     if current is None or new:
         publication = store.begin_publication("initial", {**sources, **new}, cut=current.cut if current else 0)
@@ -116,7 +117,7 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
     Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
     """
-    sources = store.current_sources()
+    sources = store.sources(store.current_publication())
     known = {view.version: view for view in views if view.name == name and view.id in sources}
     if version not in known:
         there = ", ".join(map(str, sorted(known))) or "none"
@@ -134,7 +135,7 @@ def serving_views(execute: Execute, schema: str) -> set[str]:
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
     """What the run would publish: its builds; a view with a hole past the cut keeps its old source."""
-    built, old = store.built_sources(run.run_id), store.current_sources()
+    built, old = store.built_sources(run.run_id), store.sources(store.current_publication())
     unbuilt = [view.name for view in views if view.id not in built]
     if unbuilt:
         raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")
