@@ -154,8 +154,9 @@ class Settings(_Folders, BaseSettings):
         return self.project == ROOT
 
     def environment(self, *names: str) -> dict[str, str]:
-        """These settings as the variables that give another process the same ones, wherever it works."""
-        return {f"TIDEMARK_{name.upper()}": str(getattr(self, name)) for name in names}
+        """These settings as the variables that give another process the same ones, wherever it works; none: ""."""
+        values = {name: getattr(self, name) for name in names}
+        return {f"TIDEMARK_{name.upper()}": "" if value is None else str(value) for name, value in values.items()}
 
     @property
     def warehouse(self) -> str:

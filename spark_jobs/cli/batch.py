@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from spark_jobs.batch.plan import describe, plan
-from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, spark_session, thrift
+from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.ledger import view_lock
@@ -59,10 +59,11 @@ def build_(run_id: str) -> None:
     """Decode what is new, and build every view at the run's cut."""
     from spark_jobs.batch.build import build
     from spark_jobs.batch.decode_step import decode
+    from spark_jobs.storage.session import batch_session
 
     with ledger_step(run_id) as store:
         run = store.active_run(run_id)
-        with spark_session("tidemark-batch") as spark:
+        with batch_session("tidemark-batch") as spark:
             decode(spark, store, run, click.echo)
             build(spark, store, project_views(), run_id, click.echo)
 
@@ -76,9 +77,10 @@ def audit_(run_id: str, accept: str | None) -> None:
     Exit code 3 stops the run: nothing of it is published, and what is published keeps serving.
     """
     from spark_jobs.quality.gate import audit
+    from spark_jobs.storage.session import batch_session
 
     with ledger_step(run_id) as store, ExitStack() as started:
-        session = cache(lambda: started.enter_context(spark_session("tidemark-audit")))
+        session = cache(lambda: started.enter_context(batch_session("tidemark-audit")))
         passed = audit(session, store, project_views(), run_id, click.echo, accept)
         verdict = store.audit(run_id)
     docs = verdict.docs_url if verdict else None

@@ -62,12 +62,15 @@ def docs(pin: str | None) -> None:
 
 
 def _run(pin: str | None, *arguments: str) -> int:
-    """dbt with these arguments over the pin; its exit code. One core is left to the readers of served views."""
+    """The exit code of dbt over the pin, which is made if it is not there. One core is left to readers of views."""
     here = settings()
     if not any((here.dbt_folder / "models").rglob("*.sql")):
         click.echo(f"no models in {here.dbt_folder}: there is nothing to do")
         sys.exit(0)
     _warn_of_old_sources()
+    with ledger_step() as store, thrift() as execute:
+        name = pin or f"dbt_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+        made = pins.create(execute, project_views(), store, name, keep=KEPT)
     folders = ["--project-dir", str(here.dbt_folder), "--profiles-dir", str(ROOT / "infra/conf")]
     written = ["--target-path", str(here.dbt_dir / "target"), "--log-path", str(here.dbt_dir / "logs")]
     command = [str(Path(sys.executable).parent / "dbt"), *arguments, *folders, *written]
@@ -75,16 +78,9 @@ def _run(pin: str | None, *arguments: str) -> int:
         "TIDEMARK_THRIFT_HOST": here.thrift,
         "TIDEMARK_THRIFT_PORT": str(here.thrift_port),
         "TIDEMARK_MARTS_THREADS": str(max(1, here.cores - 1)),
-        "TIDEMARK_PIN": _pinned(pin),
+        "TIDEMARK_PIN": pins.schema(made.name),
     }
     return subprocess.run(command, env={**os.environ, **asked}, check=False).returncode
-
-
-def _pinned(name: str | None) -> str:
-    """The schema of the pin, which is made if it is not there."""
-    with ledger_step() as store, thrift() as execute:
-        made = pins.create(execute, project_views(), store, name or f"dbt_{datetime.now(UTC):%Y%m%d_%H%M%S}", keep=KEPT)
-        return pins.schema(made.name)
 
 
 def _warn_of_old_sources() -> bool:

@@ -10,9 +10,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from itertools import count
 from types import ModuleType
 
 import click
@@ -51,14 +52,16 @@ def demo() -> None:
 
 def play(settings: Settings, script: ModuleType, console: Console) -> None:
     """Play the demo; raises DemoFailed. May be run again: known records are not sent twice."""
-    steps, questions = _Steps(console), script.questions()
+    steps, questions = _numbered(console), script.questions()
     with steps("Start the platform (Kafka, metastore, Thrift, speed layer, Airflow)"):
         _tidemark("up")
     with steps(script.FEEDING):
         script.feed(_tidemark)
     with steps("Wait until the speed layer has seen everything"):
         _await_no_lag(console)
-    console.rule("Merged answers, before any batch of these events ran" if _unbuilt() else "Merged answers")
+    published = ledger.open().current_publication()
+    is_built = published is not None and published.cut > 0
+    console.rule("Merged answers" if is_built else "Merged answers, before any batch of these events ran")
     before = {question: _ask(console, question, statement) for question, statement in questions.items()}
     api = AirflowApi(settings)
     with _held_back(api, "marts"):
@@ -94,19 +97,18 @@ def _held_back(api: AirflowApi, dag_id: str) -> Iterator[None]:
         api.pause(dag_id, False)
 
 
-class _Steps:
-    """Numbered steps with their seconds; plain lines, so that a log reads as well as a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._number = console, 0
+def _numbered(console: Console) -> Callable[[str], AbstractContextManager[None]]:
+    """Steps with their numbers and seconds; plain lines, so that a log reads as well as a terminal."""
+    numbers = count(1)
 
     @contextmanager
-    def __call__(self, title: str) -> Iterator[None]:
-        self._number += 1
-        self._console.print(f"[bold]{self._number}. {title}[/bold]")
+    def step(title: str) -> Iterator[None]:
+        console.print(f"[bold]{next(numbers)}. {title}[/bold]")
         begun = time.monotonic()
         yield
-        self._console.print(f"   done in {time.monotonic() - begun:.0f} s", style="dim")
+        console.print(f"   done in {time.monotonic() - begun:.0f} s", style="dim")
+
+    return step
 
 
 def _tidemark(*arguments: str) -> None:
@@ -137,11 +139,6 @@ def _await_no_lag(console: Console) -> None:
             shown = state.get("lsn")
             console.print(f"   lsn {shown}, {state.get('lag') or '?'} records to go", style="dim")
     raise DemoFailed("the speed layer did not catch up; see `./tidemark speed status` and `./tidemark logs speed`")
-
-
-def _unbuilt() -> bool:
-    current = ledger.open().current_publication()
-    return current is None or current.cut == 0
 
 
 def _ask(console: Console, question: str, statement: str) -> Answer:

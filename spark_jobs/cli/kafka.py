@@ -5,7 +5,8 @@ when it came in force; 2 wrong usage.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import BinaryIO
 
 import click
 from kafka.errors import KafkaError
@@ -44,13 +45,7 @@ def create() -> None:
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE")
 @click.option("--quiet", is_flag=True, help="Print how many records were sent, and not where each is.")
 def send(
-    topic: str,
-    key: str | None,
-    source: Iterable[bytes],
-    whole: bool,
-    is_null: bool,
-    headers: Sequence[str],
-    quiet: bool,
+    topic: str, key: str | None, source: BinaryIO, whole: bool, is_null: bool, headers: Sequence[str], quiet: bool
 ) -> None:
     """Send records by hand: each line of the input is the value of one, as it is, good or bad.
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from spark_jobs.cli.step import json_option, ledger_step, run_option, show, spark_session
+from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel, ModelFileError, load_models
 from spark_jobs.registry.views import project_views
@@ -22,7 +22,6 @@ from spark_jobs.training.train import train as make
 IN_FULL = ("run", "reason")
 """What `show` says; a list of it would be too wide."""
 
-name_argument = click.argument("name")
 send = partial(promotion.send_to_kafka, click.echo)
 
 
@@ -44,7 +43,7 @@ def list_(as_json: bool) -> None:
 
 
 @model.command("show")
-@name_argument
+@click.argument("name")
 @click.argument("version", type=int, required=False)
 def show_(name: str, version: int | None) -> None:
     """Weights, measures and the confusion table of VERSION (default: the one in force, else the newest)."""
@@ -66,7 +65,7 @@ def _shown(store: Store, name: str) -> int:
 
 
 @model.command()
-@name_argument
+@click.argument("name")
 @click.argument("version", type=int)
 def promote(name: str, version: int) -> None:
     """Score with VERSION from now on, whatever its measures; also the way back to an older one."""
@@ -96,15 +95,15 @@ def train(names: tuple[str, ...], run_id: str) -> None:
 
 def _fit(names: tuple[str, ...], part: Part) -> Weights:
     """In a session of its own, which a run without anything to learn from never starts."""
-    with spark_session("tidemark-train") as spark:
+    from spark_jobs.storage.session import batch_session
+
+    with batch_session("tidemark-train") as spark:
         return fit(spark, names, part)
 
 
 def _models() -> Mapping[str, BoundModel]:
-    try:
+    with refusing(ModelFileError):
         return load_models(project_views())
-    except ModelFileError as error:
-        raise LedgerError(str(error)) from error
 
 
 def _model(name: str) -> BoundModel:

@@ -121,21 +121,10 @@ def logs(name: str, lines: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: variable -> value.")
 def show_settings(as_json: bool) -> None:
     """Print every setting as a line of an environment file: variable, value, meaning, default."""
-    rows = settings_rows(current())
+    values = current().environment(*Settings.model_fields)
     if as_json:
-        click.echo(json.dumps({variable: value for variable, value, _, _ in rows}, indent=2))
+        click.echo(json.dumps(values, indent=2))
         return
-    for variable, value, default, meaning in rows:
-        click.echo(f"{variable}={value}  # {meaning} Default: {default or 'none'}.")
-
-
-def settings_rows(settings: Settings) -> list[tuple[str, str, str, str]]:
-    """(environment variable, value, default, description) of each setting, in the order of the settings module."""
-    return [
-        (f"TIDEMARK_{name.upper()}", _shown(getattr(settings, name)), _shown(field.default), field.description or "")
-        for name, field in Settings.model_fields.items()
-    ]
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else str(value)
+    for (variable, value), field in zip(values.items(), Settings.model_fields.values(), strict=True):
+        default = "none" if field.default is None else field.default
+        click.echo(f"{variable}={value}  # {field.description} Default: {default}.")

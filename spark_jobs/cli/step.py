@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import click
 from rich.console import Console
@@ -21,9 +21,6 @@ from spark_jobs.ledger.store import LedgerError, RunActive, Store
 from spark_jobs.orchestration.interface import RUN_ID, TRY_LATER
 from spark_jobs.serving.formatting import Answer, Format, printable, text
 from spark_jobs.serving.sql import SqlError, ask, connect
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def _run_id(ctx: click.Context, option: click.Parameter, text: str) -> str:
@@ -103,18 +100,6 @@ def thrift() -> Iterator[Callable[[str], list[Any]]]:
             yield lambda statement: ask(connection, statement).rows
     except SqlError as error:
         raise LedgerError(str(error)) from error
-
-
-@contextmanager
-def spark_session(name: str) -> Iterator["SparkSession"]:
-    """A batch job's Spark session, which ends with the step; only this imports Spark."""
-    from spark_jobs.storage.session import batch_session
-
-    spark = batch_session(name)
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]]) -> None:

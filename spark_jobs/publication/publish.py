@@ -79,15 +79,14 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Public
     return publication
 
 
-def roll_forward(execute: Execute, views: Views, store: Store) -> Publication | None:
-    """Finish the publication that a crash left between intent and done; None when there is none."""
+def roll_forward(execute: Execute, views: Views, store: Store) -> None:
+    """Finish the publication that a crash left between intent and done, if there is one."""
     publication = store.unfinished_publication()
     if publication is not None:
         finish(execute, views, store, publication)
         run = store.run(publication.run_id) if publication.run_id is not None else None
         if run is not None and run.state != "superseded":
             store.progress(run.run_id, "publish", publication=publication.id)
-    return publication
 
 
 def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:

@@ -12,8 +12,7 @@ from spark_jobs.ledger.schema import Build, Model
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel
 from spark_jobs.training import examples, promotion
-from spark_jobs.training.drift import Histogram, disagreement
-from spark_jobs.training.evaluation import Judged, confusion, decide
+from spark_jobs.training.evaluation import Histogram, Judged, confusion, decide, disagreement
 from spark_jobs.training.examples import Examples, Part
 from spark_jobs.training.linear import Weights
 

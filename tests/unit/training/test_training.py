@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.training import examples
-from spark_jobs.training.drift import Histogram, disagreement
-from spark_jobs.training.evaluation import Confusion, Judged, confusion, decide
+from spark_jobs.training.evaluation import Confusion, Histogram, Judged, confusion, decide, disagreement
 from spark_jobs.training.examples import Examples
 from spark_jobs.training.fit import FitError, best_iteration
 from spark_jobs.training.linear import Weights
