@@ -22,7 +22,35 @@ TOWN_ORACLE = "spark_jobs.sample.oracle.answers:oracle"
 FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
 
 
-class Settings(BaseSettings):
+class _Below:
+    """A path in `home`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, settings: "Settings", owner: object) -> Path:
+        return settings.home / self._name
+
+
+class _Folders:
+    """What lies in `home`."""
+
+    checkpoints = _Below("checkpoints")
+    run_dir = _Below("run")
+    log_dir = _Below("logs")
+    tmp_dir = _Below("tmp")  # scratch of Spark, Hive and Derby; may be emptied while nothing runs
+    metastore_dir = _Below("metastore")  # Derby's files; they belong to the metastore's process
+    kafka_dir = _Below("kafka")
+    airflow_dir = _Below("airflow")  # AIRFLOW_HOME: configuration, database and task logs
+    producer_ledger = _Below("producer")  # Parquet files of what the demo's producers sent: the oracle's source
+    data_docs = _Below(interface.DATA_DOCS)
+    dbt_dir = _Below("dbt")
+    dbt_docs = _Below(interface.DBT_DOCS)
+    expectations = _Below("expectations")  # this installation's own: a file here stands in for `quality_folder`'s
+    secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
+
+
+class Settings(_Folders, BaseSettings):
     """Durations are in the unit that the name ends in; ports are on `host`."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -126,77 +154,21 @@ class Settings(BaseSettings):
         return self.project == ROOT
 
     def environment(self, *names: str) -> dict[str, str]:
-        """These settings as the variables that give another process the same ones, wherever it works."""
-        return {f"TIDEMARK_{name.upper()}": str(getattr(self, name)) for name in names}
-
-    def _under(self, name: str) -> Path:
-        return self.home / name
+        """These settings as the variables that give another process the same ones, wherever it works; none: ""."""
+        values = {name: getattr(self, name) for name in names}
+        return {f"TIDEMARK_{name.upper()}": "" if value is None else str(value) for name, value in values.items()}
 
     @property
     def warehouse(self) -> str:
-        return self.warehouse_uri or str(self._under("warehouse"))
-
-    @property
-    def checkpoints(self) -> Path:
-        return self._under("checkpoints")
-
-    @property
-    def run_dir(self) -> Path:
-        return self._under("run")
-
-    @property
-    def log_dir(self) -> Path:
-        return self._under("logs")
-
-    @property
-    def tmp_dir(self) -> Path:
-        """Scratch of Spark, Hive and Derby; may be emptied while nothing runs."""
-        return self._under("tmp")
-
-    @property
-    def metastore_dir(self) -> Path:
-        """Derby's files; they belong to the metastore's process."""
-        return self._under("metastore")
-
-    @property
-    def kafka_dir(self) -> Path:
-        return self._under("kafka")
-
-    @property
-    def airflow_dir(self) -> Path:
-        """AIRFLOW_HOME: configuration, database and task logs."""
-        return self._under("airflow")
-
-    @property
-    def producer_ledger(self) -> Path:
-        """Parquet files of what the demo's producers sent: the oracle's source."""
-        return self._under("producer")
-
-    @property
-    def data_docs(self) -> Path:
-        return self._under(interface.DATA_DOCS)
-
-    @property
-    def dbt_docs(self) -> Path:
-        return self._under(interface.DBT_DOCS)
+        return self.warehouse_uri or str(self.home / "warehouse")
 
     @property
     def state(self) -> tuple[Path, ...]:
         """Everything that the platform keeps, and `tidemark reset` removes."""
         folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
-        data = (self._under("warehouse"), self.checkpoints, self.producer_ledger, self.data_docs)
-        tools = (self._under("gx"), self._under("dbt"))
+        data = (self.home / "warehouse", self.checkpoints, self.producer_ledger, self.data_docs)
+        tools = (self.home / "gx", self.dbt_dir)
         return (*folders, *data, *tools, self.secrets_file, *sorted(self.home.glob("ledger.db*")))
-
-    @property
-    def expectations(self) -> Path:
-        """This installation's own expectations: a file here stands in for the one in `schemas/quality`."""
-        return self._under("expectations")
-
-    @property
-    def secrets_file(self) -> Path:
-        """JSON object of generated passwords, mode 0600."""
-        return self._under("secrets.json")
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -5,7 +5,7 @@ The town's own commands are there where the project is the town.
 Exit codes: 0 done; 1 the thing asked for failed or does not hold; 2 wrong usage.
 """
 
-import importlib
+from pkgutil import resolve_name
 
 import click
 
@@ -30,10 +30,10 @@ COMMANDS = {
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",
     "sql": "spark_jobs.cli.serving:sql",
-    "schemas": "spark_jobs.cli.schemas:schemas",
+    "schemas": "spark_jobs.cli.kafka:schemas",
     "views": "spark_jobs.cli.view:views",
     "view": "spark_jobs.cli.view:view",
-    "explain": "spark_jobs.cli.serving:explain",
+    "explain": "spark_jobs.cli.serving:explain_",
     "agreement": "spark_jobs.cli.quality:agreement",
     "verify": "spark_jobs.cli.quality:verify",
 }
@@ -50,10 +50,7 @@ class LazyGroup(click.Group):
         return list(_known())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _known():
-            return None
-        module, attribute = _known()[cmd_name].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command: click.Command | None = resolve_name(_known()[cmd_name]) if cmd_name in _known() else None
         return command
 
 

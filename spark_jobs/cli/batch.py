@@ -1,96 +1,102 @@
 """`tidemark batch plan | build | audit | publish | rollback | status` and `tidemark retention`.
 
-Exit codes as in step.py; `audit` has its own. A step that fails is written down, so that another run may begin.
+Exit codes as in step.py, and 3: the audit stops the run. A step that fails is written down, so that another run may
+begin. Spark is imported by the steps that may need it.
 """
 
-import importlib
 import json
+import sys
+from contextlib import ExitStack
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import click
 
-from spark_jobs.cli.step import ledger_step, run_option, show, thrift
-from spark_jobs.ledger.store import LedgerError
-from spark_jobs.orchestration.interface import DAY
+from spark_jobs.batch.plan import describe, plan
+from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.model import ContractError
+from spark_jobs.ledger import view_lock
+from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
+from spark_jobs.publication.publish import publish
+from spark_jobs.publication.retention import retain
+from spark_jobs.publication.rollback import rollback
+from spark_jobs.registry.views import project_views
+from spark_jobs.storage import log_reader
 
 
-class BatchGroup(click.Group):
-    """`audit` lives with the gate, and is loaded from there when it is called."""
+class InOrder(click.Group):
+    """Lists its commands in the order of a run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["plan", "build", "audit", "publish", "rollback", "status"]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "audit":
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = importlib.import_module("spark_jobs.cli.quality").audit
-        return command
+        return list(self.commands)
 
 
-@click.group(cls=BatchGroup)
+@click.group(cls=InOrder)
 def batch() -> None:
     """The batch layer: plan, build, audit, publish."""
 
 
-@batch.command()
+@batch.command("plan")
 @run_option
 @click.option("--day", "days", multiple=True, type=click.DateTime([DAY]), help="Rebuild this day as well.")
 @click.option("--mode", type=click.Choice(["changed", "full"]), default="changed", help="full: everything from facts.")
-def plan(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
+def plan_(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
     """Choose the run's cut and write it down."""
-    from spark_jobs.batch.plan import describe
-    from spark_jobs.batch.plan import plan as make_plan
-    from spark_jobs.ledger.view_lock import check
-    from spark_jobs.registry.views import project_views
-
     with ledger_step() as store:
-        check(store, project_views())
-        _check_schemas()
+        view_lock.check(store, project_views())
+        with refusing(ContractError):
+            log_reader.read_schema_history()
         columns = [view.column for view in project_views()]
-        run = make_plan(store, columns, run_id, [day.date() for day in days], mode)
-        for line in describe(run):
+        for line in describe(plan(store, columns, run_id, [day.date() for day in days], mode)):
             click.echo(line)
 
 
-def _check_schemas() -> None:
-    from spark_jobs.contracts.model import ContractError
-    from spark_jobs.storage import log_reader
-
-    try:
-        log_reader.read_schema_history()
-    except ContractError as error:
-        raise LedgerError(str(error)) from error
-
-
-@batch.command()
+@batch.command("build")
 @run_option
-def build(run_id: str) -> None:
+def build_(run_id: str) -> None:
     """Decode what is new, and build every view at the run's cut."""
-    from spark_jobs.batch.build import build as build_views
+    from spark_jobs.batch.build import build
     from spark_jobs.batch.decode_step import decode
-    from spark_jobs.registry.views import project_views
     from spark_jobs.storage.session import batch_session
 
     with ledger_step(run_id) as store:
         run = store.active_run(run_id)
-        spark = batch_session("tidemark-batch")
-        try:
+        with batch_session("tidemark-batch") as spark:
             decode(spark, store, run, click.echo)
-            build_views(spark, store, project_views(), run_id, click.echo)
-        finally:
-            spark.stop()
+            build(spark, store, project_views(), run_id, click.echo)
 
 
-@batch.command()
+@batch.command("audit")
 @run_option
-def publish(run_id: str) -> None:
-    """Show the run's builds to readers, if its audit passed."""
-    from spark_jobs.publication.publish import publish as publish_run
-    from spark_jobs.registry.views import project_views
+@click.option("--accept", metavar="REASON", help="Accept rows that differ from speed for no known cause, and say why.")
+def audit_(run_id: str, accept: str | None) -> None:
+    """Hold the run's new versions against their expectations and against the speed layer.
 
+    Exit code 3 stops the run: nothing of it is published, and what is published keeps serving.
+    """
+    from spark_jobs.quality.gate import audit
+    from spark_jobs.storage.session import batch_session
+
+    with ledger_step(run_id) as store, ExitStack() as started:
+        session = cache(lambda: started.enter_context(batch_session("tidemark-audit")))
+        passed = audit(session, store, project_views(), run_id, click.echo, accept)
+        verdict = store.audit(run_id)
+    docs = verdict.docs_url if verdict else None
+    if passed:
+        click.echo(f"run {run_id} passed" + (f" with {verdict.warnings} warnings: {docs}" if verdict else ""))
+        return
+    click.echo(f"run {run_id} did not pass; the current publication keeps serving. Data Docs: {docs}", err=True)
+    sys.exit(AUDIT_FAILED)
+
+
+@batch.command("publish")
+@run_option
+def publish_(run_id: str) -> None:
+    """Show the run's builds to readers, if its audit passed."""
     with ledger_step(run_id) as store, thrift() as execute:
-        publication = publish_run(execute, project_views(), store, run_id)
+        publication = publish(execute, project_views(), store, run_id)
         run = store.run(run_id)
         for view_id, lsn in (run.summary.get("held_back") or {}).items() if run else ():
             click.echo(f"view {view_id} keeps its old source: it has no speed partials at lsn {lsn}")
@@ -100,20 +106,17 @@ def publish(run_id: str) -> None:
             click.echo(f"publication {publication.id} is in force: cut {publication.cut}")
 
 
-@batch.command()
+@batch.command("rollback")
 @click.argument("publication", type=int, required=False)
-def rollback(publication: int | None) -> None:
+def rollback_(publication: int | None) -> None:
     """Serve PUBLICATION again (default: the one before the current)."""
-    from spark_jobs.publication.rollback import rollback as roll_back
-    from spark_jobs.registry.views import project_views
-
     with ledger_step() as store, thrift() as execute:
-        made = roll_back(execute, project_views(), store, publication)
+        made = rollback(execute, project_views(), store, publication)
         click.echo(f"publication {made.id} is in force: what publication {made.restores} showed, cut {made.cut}")
 
 
 @batch.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 def status(as_json: bool) -> None:
     """Publications and runs, newest first."""
     with ledger_step() as store:
@@ -138,10 +141,6 @@ def status(as_json: bool) -> None:
 @click.command()
 def retention() -> None:
     """Expire old publications, remove the files that nobody needs, ask for the trim of old partials."""
-    from spark_jobs.contracts.loader import project_contracts
-    from spark_jobs.publication.retention import retain
-    from spark_jobs.registry.views import project_views
-
     with ledger_step() as store:
         done = retain(store, project_views(), project_contracts().event_types, thrift)
         click.echo(f"expired publications: {done.expired or 'none'}; dropped pins: {done.dropped_pins or 'none'}")

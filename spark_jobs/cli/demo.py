@@ -2,7 +2,8 @@
 
 up -> records -> merged answers before any batch -> batch_layer through Airflow -> the same answers after publication
 -> agreement -> verify -> marts, left to themselves. Each step says what it does and how long it took; the platform
-stays up. What is sent and asked is the town's (`sample.demo`) or, of another project, what its folder has.
+stays up. What is sent and asked is the town's (`sample.demo`) or, of another project, what its folder has
+(`cli.project_demo`): a module, the script, with the names that the latter has.
 """
 
 import re
@@ -10,9 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from typing import Protocol, cast
+from itertools import count
+from types import ModuleType
 
 import click
 from rich.console import Console
@@ -37,49 +39,38 @@ class DemoFailed(Exception):
     """A step did not end well; the message says which and where to look."""
 
 
-class Script(Protocol):
-    """What a project's demo sends and asks; titles say what a step does."""
-
-    FEEDING: str
-    MORE: str
-    LATER: Mapping[str, str]
-    EXAMPLES: str
-
-    def feed(self, tidemark: Callable[..., None]) -> None: ...
-
-    def feed_more(self, tidemark: Callable[..., None]) -> None: ...
-
-    def questions(self) -> dict[str, str]: ...
-
-
 @click.command()
 def demo() -> None:
     """Start everything, feed it, show merged answers, run the batch layer, verify. Exit code 1 where a step fails."""
     script = import_module("spark_jobs.sample.demo" if current().is_town else "spark_jobs.cli.project_demo")
     try:
-        play(current(), cast(Script, script), Console())
+        play(current(), script, Console())
     except (DemoFailed, AirflowError, SqlError) as error:
         click.echo(f"tidemark demo: {error}", err=True)
         sys.exit(1)
 
 
-def play(settings: Settings, script: Script, console: Console) -> None:
+def play(settings: Settings, script: ModuleType, console: Console) -> None:
     """Play the demo; raises DemoFailed. May be run again: known records are not sent twice."""
-    steps, questions = _Steps(console), script.questions()
+    steps, questions = _numbered(console), script.questions()
     with steps("Start the platform (Kafka, metastore, Thrift, speed layer, Airflow)"):
         _tidemark("up")
     with steps(script.FEEDING):
         script.feed(_tidemark)
     with steps("Wait until the speed layer has seen everything"):
         _await_no_lag(console)
-    title = "Merged answers, before any batch of these events ran" if _unbuilt() else "Merged answers"
-    before = _answers(console, title, questions)
+    published = ledger.open().current_publication()
+    is_built = published is not None and published.cut > 0
+    console.rule("Merged answers" if is_built else "Merged answers, before any batch of these events ran")
+    before = {question: _ask(console, question, statement) for question, statement in questions.items()}
     api = AirflowApi(settings)
     with _held_back(api, "marts"):
         with steps("Run the DAG batch_layer through Airflow's REST API"):
-            run_id = _run_batch(api, settings, console)
-        after = _answers(console, "The same questions after publication", questions, show=False)
-        _compare(console, before, after)
+            run_id = api.trigger("batch_layer")
+            console.print(f"   {settings.airflow_url}/dags/batch_layer/runs/{run_id}", style="dim")
+            _await_run(api, run_id, console, task="publish")  # it then goes on to train
+        console.rule("The same questions after publication")
+        _compare(console, questions, before)
         with steps(script.MORE or "Wait until the run has ended"):
             _await_run(api, run_id, console)
             script.feed_more(_tidemark)
@@ -106,19 +97,18 @@ def _held_back(api: AirflowApi, dag_id: str) -> Iterator[None]:
         api.pause(dag_id, False)
 
 
-class _Steps:
-    """Numbered steps with their seconds; plain lines, so that a log reads as well as a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._number = console, 0
+def _numbered(console: Console) -> Callable[[str], AbstractContextManager[None]]:
+    """Steps with their numbers and seconds; plain lines, so that a log reads as well as a terminal."""
+    numbers = count(1)
 
     @contextmanager
-    def __call__(self, title: str) -> Iterator[None]:
-        self._number += 1
-        self._console.print(f"[bold]{self._number}. {title}[/bold]")
+    def step(title: str) -> Iterator[None]:
+        console.print(f"[bold]{next(numbers)}. {title}[/bold]")
         begun = time.monotonic()
         yield
-        self._console.print(f"   done in {time.monotonic() - begun:.0f} s", style="dim")
+        console.print(f"   done in {time.monotonic() - begun:.0f} s", style="dim")
+
+    return step
 
 
 def _tidemark(*arguments: str) -> None:
@@ -128,87 +118,70 @@ def _tidemark(*arguments: str) -> None:
         raise DemoFailed(f"`tidemark {' '.join(arguments)}` ended with exit code {ended.returncode}")
 
 
+def _waiting() -> Iterator[float]:
+    """The seconds waited so far, once a second, until patience ends."""
+    begun = time.monotonic()
+    while (seconds := time.monotonic() - begun) < PATIENCE_SECONDS:
+        yield seconds
+        time.sleep(1)
+
+
 def _await_no_lag(console: Console) -> None:
     """The heartbeat says lag 0 in a beat that began after the last event was sent."""
-    begun = time.monotonic()
     shown: int | None = None
     beat_at = ledger.open().heartbeat("speed")
-    while time.monotonic() - begun < PATIENCE_SECONDS:
-        found, beat = health(), ledger.open().heartbeat("speed")
+    for seconds in _waiting():
+        state, beat = health(), ledger.open().heartbeat("speed")
         is_newer = beat is not None and (beat_at is None or beat.at > beat_at.at)
-        if is_newer and found.get("lag") == 0 and time.monotonic() - begun > 3:
+        if is_newer and state.get("lag") == 0 and seconds > 3:
             return
-        if found.get("lsn") != shown:
-            shown = found.get("lsn")
-            console.print(f"   lsn {shown}, {found.get('lag') or '?'} records to go", style="dim")
-        time.sleep(1)
+        if state.get("lsn") != shown:
+            shown = state.get("lsn")
+            console.print(f"   lsn {shown}, {state.get('lag') or '?'} records to go", style="dim")
     raise DemoFailed("the speed layer did not catch up; see `./tidemark speed status` and `./tidemark logs speed`")
-
-
-def _unbuilt() -> bool:
-    current = ledger.open().current_publication()
-    return current is None or current.cut == 0
-
-
-def _answers(console: Console, title: str, questions: Mapping[str, str], show: bool = True) -> dict[str, Answer]:
-    console.rule(title)
-    found = {}
-    for question, statement in questions.items():
-        found[question] = _ask(console, question, statement) if show else sql.query(statement)
-    return found
 
 
 def _ask(console: Console, question: str, statement: str) -> Answer:
     begun = time.monotonic()
-    found = sql.query(statement)
+    answer = sql.query(statement)
     console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
-    console.print(text(found, "table"), end="", highlight=False)
-    return found
+    console.print(text(answer, "table"), end="", highlight=False)
+    return answer
 
 
 def _others(console: Console, statements: list[str]) -> None:
     asked = " ".join(statements)
     for name in sorted(name for name in project_views().served if not re.search(rf"\b{name}\b", asked)):
-        found = sql.query(f"SELECT * FROM {name} LIMIT 1")
-        row = found.dicts()[0] if found.rows else {}
+        row = next(iter(sql.query(f"SELECT * FROM {name} LIMIT 1").dicts()), {})
         values = {column: "NULL" if value is None else plain(value) for column, value in row.items()}
         shown = ", ".join(f"{column}={value}" for column, value in values.items()) or "no row at this moment"
         console.print(f"   [bold]{name}[/bold]  {escape(printable(shown))}", highlight=False, soft_wrap=True)
 
 
-def _compare(console: Console, before: dict[str, Answer], after: dict[str, Answer]) -> None:
-    different = [question for question in before if before[question].rows != after[question].rows]
+def _compare(console: Console, questions: Mapping[str, str], before: Mapping[str, Answer]) -> None:
+    different = [question for question in questions if sql.query(questions[question]).rows != before[question].rows]
     if different:
         raise DemoFailed(f"answers changed by publication: {different}")
     console.print(f"All {len(before)} answers are the same, now from batch + speed.", style="bold green")
 
 
-def _run_batch(api: AirflowApi, settings: Settings, console: Console) -> str:
-    """The run's id, as soon as it has published; it then goes on to train."""
-    run_id = api.trigger("batch_layer")
-    console.print(f"   {settings.airflow_url}/dags/batch_layer/runs/{run_id}", style="dim")
-    _await_run(api, run_id, console, task="publish")
-    return run_id
-
-
 def _await_run(api: AirflowApi, run_id: str, console: Console, task: str | None = None) -> None:
     """Until the run, or one task of it, has ended well."""
-    begun, shown = time.monotonic(), ""
-    while time.monotonic() - begun < PATIENCE_SECONDS:
+    shown = ""
+    for seconds in _waiting():
         state, tasks = api.run_state("batch_layer", run_id)
         line = "  ".join(f"{name}: {tasks.get(name) or 'waits'}" for name in STEPS)
         if line != shown:
             shown = line
-            console.print(f"   {time.monotonic() - begun:4.0f} s  {line}", style="dim", highlight=False)
+            console.print(f"   {seconds:4.0f} s  {line}", style="dim", highlight=False)
         if state == "success" or (task and tasks.get(task) == "success"):
             return
         if state == "failed":
             raise DemoFailed("the DAG run failed; open the link above, the red task's log says why")
-        time.sleep(1)
     raise DemoFailed(f"the DAG run did not end within {PATIENCE_SECONDS} s")
 
 
-def _farewell(settings: Settings, script: Script, console: Console) -> None:
+def _farewell(settings: Settings, script: ModuleType, console: Console) -> None:
     console.rule("The platform is running")
     secrets = settings.secrets_file
     console.print(

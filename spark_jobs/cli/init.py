@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from spark_jobs.cli.serving import refuse
+from spark_jobs.cli.step import refuse
 from spark_jobs.settings import ROOT
 
 TEMPLATE = ROOT / "infra/template"

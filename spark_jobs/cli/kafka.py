@@ -1,29 +1,26 @@
-"""`tidemark topics` and `tidemark send`: make the topics, send records by hand.
+"""`tidemark topics`, `send` and `schemas`: make the topics, send records by hand, show what records may say.
 
-Exit codes: 0 done, all acknowledged; 1 Kafka refused or cannot be reached; 2 wrong usage.
+Exit codes: 0 done, all acknowledged; 1 Kafka refused or cannot be reached, or a schema file no longer says what it said
+when it came in force; 2 wrong usage.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from typing import BinaryIO
 
 import click
 from kafka.errors import KafkaError
 
-from spark_jobs.cli.serving import refuse
+from spark_jobs.cli.step import form_option, refusing, show_answer
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.messaging import topics
 from spark_jobs.messaging.producer import Producer, Record, SendError
 from spark_jobs.messaging.topics import TopicsError
+from spark_jobs.serving.formatting import Answer, Format
 
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except (SendError, TopicsError, KafkaError, ContractError, OSError) as error:
-        refuse(str(error))
+REFUSALS = (SendError, TopicsError, KafkaError, ContractError, OSError)
+_KINDS = {"schema": "STRING", "in_force_from": "BIGINT", "topic": "STRING", "key": "STRING", "owner": "STRING"}
 
 
 @click.group("topics")
@@ -34,7 +31,7 @@ def topics_() -> None:
 @topics_.command()
 def create() -> None:
     """Create the topics of all event types that do not exist yet."""
-    with _errors():
+    with refusing(*REFUSALS):
         created = topics.create(project_contracts())
     click.echo(f"created: {', '.join(created)}" if created else "every topic exists")
 
@@ -48,13 +45,7 @@ def create() -> None:
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE")
 @click.option("--quiet", is_flag=True, help="Print how many records were sent, and not where each is.")
 def send(
-    topic: str,
-    key: str | None,
-    source: Iterable[bytes],
-    whole: bool,
-    is_null: bool,
-    headers: Sequence[str],
-    quiet: bool,
+    topic: str, key: str | None, source: BinaryIO, whole: bool, is_null: bool, headers: Sequence[str], quiet: bool
 ) -> None:
     """Send records by hand: each line of the input is the value of one, as it is, good or bad.
 
@@ -65,7 +56,7 @@ def send(
     values = [None] if is_null else [b"".join(source)] if whole else (line.removesuffix(b"\n") for line in source)
     named = tuple((name, value.encode()) for name, _, value in (header.partition("=") for header in headers))
     records = (Record(topic, key.encode() if key is not None else _key(topic, value), value, named) for value in values)
-    with _errors(), Producer() as producer:
+    with refusing(*REFUSALS), Producer() as producer:
         count = producer.send(records, (lambda sent: None) if quiet else click.echo)
     if quiet:
         click.echo(f"{topic}: {count:,} records acknowledged")
@@ -82,3 +73,17 @@ def _key(topic: str, value: bytes | None) -> bytes | None:
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return None if field is None else str(field).encode("utf-8", "replace")
+
+
+@click.command()
+@form_option
+def schemas(form: Format) -> None:
+    """Every schema, and from which lsn on it is in force; nothing there: from the speed layer's next start on."""
+    from spark_jobs.storage import log_reader
+
+    with refusing(ContractError):
+        lsns = {entry.name: entry.lsn for entry in log_reader.read_schema_history().entries}
+        known = project_contracts().every
+    named = [(f"{contract.event_type}.v{contract.version}", contract) for contract in known]
+    rows = [(name, lsns.get(name), contract.topic, contract.key, contract.owner) for name, contract in named]
+    show_answer(Answer(tuple(_KINDS), tuple(_KINDS.values()), rows), form)

@@ -5,20 +5,24 @@ Exit codes as in step.py; where there is too little to learn from, `train` says 
 
 import json
 from collections.abc import Mapping
+from functools import partial
 
 import click
 
-from spark_jobs.cli.step import ledger_step, run_option, show
+from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.registry.models import BoundModel
-from spark_jobs.registry.views import RegistryError
+from spark_jobs.registry.models import BoundModel, load_models
+from spark_jobs.registry.views import RegistryError, project_views
+from spark_jobs.training import promotion, report
 from spark_jobs.training.examples import Part
+from spark_jobs.training.fit import fit
 from spark_jobs.training.linear import Weights
+from spark_jobs.training.train import train as make
 
 IN_FULL = ("run", "reason")
 """What `show` says; a list of it would be too wide."""
 
-name_argument = click.argument("name")
+send = partial(promotion.send_to_kafka, click.echo)
 
 
 @click.group()
@@ -27,13 +31,11 @@ def model() -> None:
 
 
 @model.command("list")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 def list_(as_json: bool) -> None:
     """Every version of every model, the newest first."""
-    from spark_jobs.training.report import listed
-
     with ledger_step() as store:
-        rows = [listed(one, store.model_promotions(one.model)) for one in store.models()]
+        rows = [report.listed(version, store.model_promotions(version.model)) for version in store.models()]
     if as_json:
         click.echo(json.dumps(rows, default=str, indent=2))
         return
@@ -41,20 +43,18 @@ def list_(as_json: bool) -> None:
 
 
 @model.command("show")
-@name_argument
+@click.argument("name")
 @click.argument("version", type=int, required=False)
 def show_(name: str, version: int | None) -> None:
     """Weights, measures and the confusion table of VERSION (default: the one in force, else the newest)."""
-    from spark_jobs.training import report
-
     with ledger_step() as store:
-        one = store.model(name, _shown(store, name) if version is None else version)
+        trained = store.model(name, _shown(store, name) if version is None else version)
         promotions = store.model_promotions(name)
-    for line in report.lines(one, promotions):
+    for line in report.lines(trained, promotions):
         click.echo(line)
-    show("weights", report.weights(one))
-    show("held-out examples", report.confusion(one.metrics["candidate"]))
-    show("measures", report.compared(one))
+    show("weights", report.weights(trained))
+    show("held-out examples", report.confusion(trained.metrics["candidate"]))
+    show("measures", report.compared(trained))
 
 
 def _shown(store: Store, name: str) -> int:
@@ -65,15 +65,12 @@ def _shown(store: Store, name: str) -> int:
 
 
 @model.command()
-@name_argument
+@click.argument("name")
 @click.argument("version", type=int)
 def promote(name: str, version: int) -> None:
     """Score with VERSION from now on, whatever its measures; also the way back to an older one."""
-    from spark_jobs.training.promotion import promote as make
-    from spark_jobs.training.send import sender
-
     with ledger_step() as store:
-        made = make(store, _model(name), version, "by hand", sender(click.echo))
+        made = promotion.promote(store, _model(name), version, "by hand", send)
     click.echo(
         f"{name}: version {version} is promoted, decision {made.decision}; it scores what lands after its record"
     )
@@ -86,46 +83,28 @@ def train(names: tuple[str, ...], run_id: str) -> None:
     """Train the models (default: all) on what a run has published, judge them, promote those that are not worse."""
     with ledger_step() as store:
         models = [_model(name) for name in names] or list(_models().values())
-        for one in models:
-            _train(store, one, run_id)
+        for bound in models:
+            done = make(store, bound, run_id, _fit, send)
+            if done.model is not None:
+                for line in report.lines(done.model, store.model_promotions(bound.name)):
+                    click.echo(line)
+            click.echo(f"{bound.name}: {done.said}")
     if not models:
         click.echo("the project has no models")
-
-
-def _train(store: Store, one: BoundModel, run_id: str) -> None:
-    from spark_jobs.training.report import lines
-    from spark_jobs.training.send import sender
-    from spark_jobs.training.train import train as make
-
-    done = make(store, one, run_id, _fit, sender(click.echo))
-    promotions = store.model_promotions(one.name)
-    if done.model is not None:
-        for line in lines(done.model, promotions):
-            click.echo(line)
-    click.echo(f"{one.name}: {done.said}")
 
 
 def _fit(names: tuple[str, ...], part: Part) -> Weights:
     """In a session of its own, which a run without anything to learn from never starts."""
     from spark_jobs.storage.session import batch_session
-    from spark_jobs.training.fit import fit
 
-    spark = batch_session("tidemark-train")
-    try:
+    with batch_session("tidemark-train") as spark:
         return fit(spark, names, part)
-    finally:
-        spark.stop()
 
 
 def _models() -> Mapping[str, BoundModel]:
-    from spark_jobs.registry.models import load_models
-    from spark_jobs.registry.views import project_views
-
     views = project_views()
-    try:
+    with refusing(RegistryError):
         return load_models(views)
-    except RegistryError as error:
-        raise LedgerError(str(error)) from error
 
 
 def _model(name: str) -> BoundModel:

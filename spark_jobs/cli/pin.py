@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from spark_jobs.cli.step import ledger_step, show, thrift
+from spark_jobs.cli.step import json_option, ledger_step, show, thrift
+from spark_jobs.publication import pins
+from spark_jobs.registry.views import project_views
 
 
 @click.group()
@@ -16,66 +18,53 @@ def pin() -> None:
     """Named schemas that answer as the platform did at one moment."""
 
 
-@pin.command("create")
-@click.argument("name", required=False)
-@click.option(
-    "--at",
-    callback=lambda ctx, option, text: _instant(text),
-    help="ISO 8601 time with its zone; default: now (--head).",
-)
-@click.option("--head", is_flag=True, help="Now, which is the default.")
-@click.option("--days", type=click.IntRange(min=1), help="Retention drops the pin after so many days.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-def create_pin(name: str | None, at: datetime | None, head: bool, days: int | None, as_json: bool) -> None:
-    """Make the schema pin_NAME."""
-    from spark_jobs.publication import pins
-    from spark_jobs.registry.views import project_views
-
-    if at and head:
-        raise click.UsageError("--at and --head exclude each other")
-    with ledger_step() as store, thrift() as execute:
-        made = pins.create(execute, project_views(), store, name, at, timedelta(days=days) if days else None)
-        found = pins.describe(made)
-    if as_json:
-        click.echo(json.dumps(found))
-    else:
-        click.echo(
-            f"schema {found['schema']}: publication {made.publication_id}, lsn <= {made.head}, now {found['now']}"
-        )
-
-
-def _instant(text: str | None) -> datetime | None:
+def _instant(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 time", param_hint="--at") from error
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 time") from error
     if at.tzinfo is None:
-        raise click.BadParameter(f"{text!r} lacks its zone: write {text}Z for UTC", param_hint="--at")
+        raise click.BadParameter(f"{text!r} lacks its zone: write {text}Z for UTC")
     return at.astimezone(UTC)
 
 
+@pin.command("create")
+@click.argument("name", required=False)
+@click.option("--at", callback=_instant, help="ISO 8601 time with its zone; default: now (--head).")
+@click.option("--head", is_flag=True, help="Now, which is the default.")
+@click.option("--days", type=click.IntRange(min=1), help="Retention drops the pin after so many days.")
+@json_option
+def create_pin(name: str | None, at: datetime | None, head: bool, days: int | None, as_json: bool) -> None:
+    """Make the schema pin_NAME."""
+    if at and head:
+        raise click.UsageError("--at and --head exclude each other")
+    with ledger_step() as store, thrift() as execute:
+        made = pins.create(execute, project_views(), store, name, at, timedelta(days=days) if days else None)
+    if as_json:
+        click.echo(json.dumps(pins.describe(made)))
+    else:
+        made_of = f"publication {made.publication_id}, lsn <= {made.head}, now {made.now.isoformat()}"
+        click.echo(f"schema {pins.schema(made.name)}: {made_of}")
+
+
 @pin.command("list")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 def list_pins(as_json: bool) -> None:
     """All pins."""
-    from spark_jobs.publication import pins
-
     with ledger_step() as store:
-        found = [dict(pins.describe(one)) for one in store.pins()]
+        rows = [pins.describe(pin) for pin in store.pins()]
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(rows, indent=2))
     else:
-        show("pins", found)
+        show("pins", rows)
 
 
 @pin.command("drop")
 @click.argument("name")
 def drop_pin(name: str) -> None:
     """Remove the schema pin_NAME."""
-    from spark_jobs.publication import pins
-
     with ledger_step() as store, thrift() as execute:
         pins.drop(execute, store, name)
         click.echo(f"dropped {pins.schema(name)}")

@@ -3,13 +3,14 @@
 import json
 import sys
 from collections import deque
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 from rich.console import Console
 
 from infra.embedded import lifecycle, report, supervisor
-from infra.embedded.lifecycle import PlatformError, Progress
+from infra.embedded.lifecycle import PlatformError, Progress, Report
 from infra.embedded.supervisor import SupervisorError
 from spark_jobs.settings import Settings
 from spark_jobs.settings import settings as current
@@ -17,76 +18,65 @@ from spark_jobs.settings import settings as current
 CONSOLE = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
-class Printer:
-    """Progress of a start or stop: a line for each part that is done, and what is awaited, where a person looks on."""
+@contextmanager
+def progress() -> Iterator[Report]:
+    """Of a start or stop: a line for each part that is done, and what is awaited, where a person looks on.
 
-    def __init__(self) -> None:
-        self._awaited: dict[str, Progress] = {}
-        self._status = CONSOLE.status("starting") if CONSOLE.is_terminal else None
+    Failures of the platform end the command with a sentence and exit code 1.
+    """
+    awaited: dict[str, Progress] = {}
+    spinner = CONSOLE.status("starting")  # which shows nothing where nobody looks on
 
-    def __enter__(self) -> "Printer":
-        if self._status:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status:
-            self._status.stop()
-
-    def __call__(self, progress: Progress) -> None:
-        if progress.state in {"ready", "stopped"}:
-            self._awaited.pop(progress.part, None)
-            CONSOLE.print(f"{progress.part:<22} {progress.state:<8} {progress.seconds:5.1f} s")
+    def show(step: Progress) -> None:
+        if step.state in {"ready", "stopped"}:
+            awaited.pop(step.part, None)
+            CONSOLE.print(f"{step.part:<22} {step.state:<8} {step.seconds:5.1f} s")
         else:
-            self._awaited[progress.part] = progress
-        if self._status and self._awaited:
-            self._status.update("; ".join(f"{part}: {p.said or p.state}" for part, p in self._awaited.items()))
+            awaited[step.part] = step
+        if awaited:
+            spinner.update("; ".join(f"{part}: {step.said or step.state}" for part, step in awaited.items()))
+
+    try:
+        with spinner:
+            yield show
+    except (PlatformError, SupervisorError) as error:
+        raise click.ClickException(str(error)) from error
 
 
-class PlatformCommand(click.Command):
-    """A command whose failures are sentences with exit code 1, not tracebacks."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (PlatformError, SupervisorError) as error:
-            raise click.ClickException(str(error)) from error
-
-
-@click.command(cls=PlatformCommand)
+@click.command()
 @click.argument("parts", nargs=-1)
 @click.option("--generate", is_flag=True, help="Start the generator of events too.")
 def up(parts: tuple[str, ...], generate: bool) -> None:
     """Start the platform (or only PARTS and what they need) and wait until it answers."""
-    with Printer() as printer:
-        lifecycle.up(current(), printer, parts, also=("generator",) if generate else ())
+    with progress() as show:
+        lifecycle.up(current(), show, parts, also=("generator",) if generate else ())
     CONSOLE.print(f"Airflow: {current().airflow_url}  SQL: jdbc:hive2://{current().thrift}:{current().thrift_port}")
 
 
-@click.command(cls=PlatformCommand)
+@click.command()
 def down() -> None:
     """Stop the platform; its state stays."""
-    with Printer() as printer:
-        for process in lifecycle.down(current(), printer):
+    with progress() as show:
+        for process in lifecycle.down(current(), show):
             CONSOLE.print(f"killed {process}, which had outlived its part")
 
 
-@click.command(cls=PlatformCommand)
+@click.command()
 @click.argument("part")
 def restart(part: str) -> None:
     """Stop and start one PART, or bring back one that the supervisor has given up."""
-    with Printer() as printer:
-        lifecycle.restart(current(), part, printer)
+    with progress() as show:
+        lifecycle.restart(current(), part, show)
 
 
-@click.command(cls=PlatformCommand)
+@click.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(yes: bool) -> None:
     """Stop the platform and delete its state: data, ledger, logs, passwords."""
     if not yes:
         click.confirm(f"Delete all of Tidemark's state in {current().home}?", abort=True)
-    with Printer() as printer:
-        lifecycle.reset(current(), printer)
+    with progress() as show:
+        lifecycle.reset(current(), show)
 
 
 @click.command()
@@ -120,35 +110,21 @@ def logs(name: str, lines: int) -> None:
     """Print the end of the log of part NAME."""
     file = supervisor.log_file(current(), name)
     if not file.exists():
-        raise click.ClickException(f"there is no {file}; the logs are {', '.join(_logs(current())) or 'none yet'}")
+        logs = sorted(file.stem for file in current().log_dir.glob("*.log"))
+        raise click.ClickException(f"there is no {file}; the logs are {', '.join(logs) or 'none yet'}")
     with file.open(errors="replace") as text:
         for line in deque(text, maxlen=lines):
             click.echo(line, nl=False)
-
-
-def _logs(settings: Settings) -> list[str]:
-    return sorted(file.stem for file in settings.log_dir.glob("*.log"))
 
 
 @click.command("settings")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: variable -> value.")
 def show_settings(as_json: bool) -> None:
     """Print every setting as a line of an environment file: variable, value, meaning, default."""
-    rows = settings_rows(current())
+    values = current().environment(*Settings.model_fields)
     if as_json:
-        click.echo(json.dumps({variable: value for variable, value, _, _ in rows}, indent=2))
+        click.echo(json.dumps(values, indent=2))
         return
-    for variable, value, default, meaning in rows:
-        click.echo(f"{variable}={value}  # {meaning} Default: {default or 'none'}.")
-
-
-def settings_rows(settings: Settings) -> list[tuple[str, str, str, str]]:
-    """(environment variable, value, default, description) of each setting, in the order of the settings module."""
-    return [
-        (f"TIDEMARK_{name.upper()}", _shown(getattr(settings, name)), _shown(field.default), field.description or "")
-        for name, field in Settings.model_fields.items()
-    ]
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else str(value)
+    for (variable, value), field in zip(values.items(), Settings.model_fields.values(), strict=True):
+        default = "none" if field.default is None else field.default
+        click.echo(f"{variable}={value}  # {field.description} Default: {default}.")

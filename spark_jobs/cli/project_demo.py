@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from contextlib import closing
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.messaging.broker import Broker
@@ -42,9 +43,6 @@ def questions() -> dict[str, str]:
 
 def _filled() -> set[str]:
     """The topics that have records."""
-    broker = Broker(project_contracts().topics)
-    try:
+    with closing(Broker(project_contracts().topics)) as broker:
         _, partitions = broker.partitions()
         return {topic for (topic, _), (_, end) in broker.available(partitions).items() if end}
-    finally:
-        broker.close()

@@ -1,4 +1,4 @@
-"""What the batch commands share: a step on the ledger with its exit codes, statements to the Thrift server, tables.
+"""What the commands share: a step on the ledger, statements to the Thrift server, refusals, options, rows for people.
 
 Exit codes: 0 done; 1 refused or failed, the reason is on stderr; 2 wrong usage; 75 another run is at work, try later.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn, get_args
 
 import click
 from rich.console import Console
@@ -19,19 +19,28 @@ from rich.table import Table
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, RunActive, Store
 from spark_jobs.orchestration.interface import RUN_ID, TRY_LATER
-
-run_option = click.option(
-    "--run-id",
-    required=True,
-    callback=lambda ctx, option, text: _run_id(text),
-    help="Names the logical run; retries use the same.",
-)
+from spark_jobs.serving.formatting import Answer, Format, printable, text
+from spark_jobs.serving.sql import SqlError, ask, connect
 
 
-def _run_id(text: str) -> str:
+def _run_id(ctx: click.Context, option: click.Parameter, text: str) -> str:
     if RUN_ID.fullmatch(text):
         return text
     raise click.BadParameter(f"{text!r} cannot name a run: letters, digits and . _ -, at most 64, none of . _ - first")
+
+
+run_option = click.option(
+    "--run-id", required=True, callback=_run_id, help="Names the logical run; retries use the same."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(get_args(Format)),
+    default="table",
+    show_default=True,
+    help="How to show rows.",
+)
 
 
 @contextmanager
@@ -64,16 +73,28 @@ def _failed(store: Store, run_id: str | None, error: str) -> None:
         store.fail_run(run_id, error.splitlines()[0] if error else error)
 
 
-def _leave(text: str, code: int) -> None:
+def _leave(text: str, code: int) -> NoReturn:
     click.echo(f"tidemark: {text}", err=True)
     sys.exit(code)
 
 
-@contextmanager
-def thrift() -> Iterator[Callable[[str], Any]]:
-    """Runs one statement on the Thrift server, gives its rows."""
-    from spark_jobs.serving.sql import SqlError, ask, connect
+def refuse(reason: str) -> NoReturn:
+    """End the command with exit code 1, the reason in one line."""
+    _leave(printable(reason), 1)
 
+
+@contextmanager
+def refusing(*errors: type[Exception]) -> Iterator[None]:
+    """These errors end the command: their text is the reason."""
+    try:
+        yield
+    except errors as error:
+        refuse(str(error))
+
+
+@contextmanager
+def thrift() -> Iterator[Callable[[str], list[Any]]]:
+    """Runs one statement on the Thrift server, gives its rows."""
     try:
         with connect() as connection:
             yield lambda statement: ask(connection, statement).rows
@@ -83,9 +104,7 @@ def thrift() -> Iterator[Callable[[str], Any]]:
 
 def show(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """A table for people."""
-    table = Table(title=title)
-    for name in rows[0] if rows else ["nothing yet"]:
-        table.add_column(name)
+    table = Table(*(rows[0] if rows else ["nothing yet"]), title=title)
     for row in rows:
         table.add_row(*map(_text, row.values()))
     Console().print(table)
@@ -95,3 +114,13 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
+
+
+def show_answer(answer: Answer, form: Format = "table") -> None:
+    """Rows, for people as wide as their terminal."""
+    click.echo(text(answer, form, terminal_width()), nl=False)
+
+
+def terminal_width() -> int | None:
+    """The terminal's width; None where the output goes elsewhere."""
+    return Console().width if sys.stdout.isatty() else None

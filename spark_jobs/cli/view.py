@@ -8,33 +8,29 @@ import sys
 
 import click
 
-from spark_jobs.cli.serving import form_option, refuse, terminal_width
-from spark_jobs.cli.step import ledger_step
-from spark_jobs.ledger.source import Source
-from spark_jobs.ledger.store import Store
-from spark_jobs.serving.formatting import Format, printable, text
+from spark_jobs.cli.step import form_option, ledger_step, refuse, refusing, show_answer, thrift
+from spark_jobs.ledger.source import with_unbuilt
+from spark_jobs.publication.publish import promote
+from spark_jobs.publication.retire import retire
+from spark_jobs.registry.views import project_views
+from spark_jobs.serving import catalogue
+from spark_jobs.serving.explain import ExplainError, find
+from spark_jobs.serving.formatting import Format, printable
+from spark_jobs.serving.sql import SqlError, query
+from spark_jobs.serving.version_diff import difference
 from spark_jobs.settings import settings
+from spark_jobs.storage import coverage
+from spark_jobs.storage.duckdb_reader import NoTable
 
 
 @click.command()
 @form_option
 def views(form: Format) -> None:
     """Every view: kind, events, grain, the batch version and cut it is served from, what speed covers past it."""
-    from spark_jobs.registry.views import project_views as loaded
-    from spark_jobs.serving import catalogue
-    from spark_jobs.storage import coverage
-
     with ledger_step() as store:
-        sources = _sources(store)
-    known = loaded()
-    least = min(sources[one.id].cut if one.id in sources else 0 for one in known)
-    found = catalogue.listed(known, sources, coverage.covered(least))
-    click.echo(text(found, form, terminal_width()), nl=False)
-
-
-def _sources(store: Store) -> dict[str, Source]:
-    current = store.current_publication()
-    return store.sources(current) if current else {}
+        sources = with_unbuilt(project_views().by_id, store.sources(store.current_publication()))
+    least = min(source.cut for source in sources.values())
+    show_answer(catalogue.listed(project_views(), sources, coverage.covered(least)), form)
 
 
 @click.group()
@@ -47,28 +43,21 @@ def view() -> None:
 @click.option("--rows", default=5, show_default=True, help="Rows of the sample; 0 asks nothing.")
 def show(name: str, rows: int) -> None:
     """Print the definition of a view, its columns, the SQL that is made of it, and a sample of what it answers."""
-    from spark_jobs.registry.views import project_views as loaded
-    from spark_jobs.serving import catalogue
-    from spark_jobs.serving.explain import ExplainError, find
-    from spark_jobs.serving.sql import SqlError, query
-
-    known = loaded()
-    try:
-        found = find(known, name)
-    except ExplainError as error:
-        refuse(str(error))
+    known = project_views()
+    with refusing(ExplainError):
+        named = find(known, name)
     with ledger_step() as store:
-        sources = _sources(store)
-    for title, part in catalogue.shown(found, known, sources):
+        sources = store.sources(store.current_publication())
+    for title, part in catalogue.shown(named, known, sources):
         click.echo(f"{click.style(title, bold=True)}\n{part}\n")
     if not rows:
         return
     try:
-        answer = query(f"SELECT * FROM `{found.name}` LIMIT {rows:d}", "serving")
+        answer = query(f"SELECT * FROM `{named.name}` LIMIT {rows:d}", "serving")
     except SqlError as error:
         refuse(f"no sample: {error}")
     click.echo(click.style("sample", bold=True))
-    click.echo(text(answer, "table", terminal_width()), nl=False)
+    show_answer(answer)
 
 
 @view.command()
@@ -76,35 +65,25 @@ def show(name: str, rows: int) -> None:
 @click.option("--limit", default=10, show_default=True, help="Differing rows to show.")
 def diff(name: str, limit: int) -> None:
     """Compare the newest version of a view with the one before it, over the same log; exit code 1 if they differ."""
-    from spark_jobs.ledger.source import UNBUILT
-    from spark_jobs.registry.views import project_views as loaded
-    from spark_jobs.serving.explain import ExplainError
-    from spark_jobs.serving.version_diff import difference
-    from spark_jobs.storage import coverage
-    from spark_jobs.storage.duckdb_reader import NoTable
-
-    known = loaded()
+    known = project_views()
     with ledger_step() as store:
-        sources = {one.id: UNBUILT for one in known} | _sources(store)
-    try:
-        found = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
-    except (ExplainError, NoTable) as error:
-        refuse(str(error))
-    click.echo(f"{found.old} against {found.new}, up to lsn {found.head}: columns {', '.join(found.columns)}")
-    for line in found.first:
+        sources = with_unbuilt(known.by_id, store.sources(store.current_publication()))
+    with refusing(ExplainError, NoTable):
+        versions = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
+    columns = ", ".join(versions.columns)
+    click.echo(f"{versions.old} against {versions.new}, up to lsn {versions.head}: columns {columns}")
+    for line in versions.first:
         click.echo(printable(line))
-    click.echo(f"{found.differing:,} of {found.rows:,} rows differ")
-    sys.exit(bool(found.differing))
+    click.echo(f"{versions.differing:,} of {versions.rows:,} rows differ")
+    sys.exit(bool(versions.differing))
 
 
-@view.command()
+@view.command("promote")
 @click.argument("name")
 @click.option("--to", "version", type=int, help="The version; by default the newest.")
-def promote(name: str, version: int | None) -> None:
+def promote_(name: str, version: int | None) -> None:
     """Serve a name from another version of its view, if that lacks nothing."""
-    from spark_jobs.registry.views import project_views as loaded
-
-    newest = max((one.version for one in loaded() if one.name == name), default=1)
+    newest = max((view.version for view in project_views() if view.name == name), default=1)
     _promote(name, newest if version is None else version)
 
 
@@ -116,46 +95,31 @@ def rollback(name: str) -> None:
         history = store.promotions(name)
     if not history:
         refuse(f"{name} was never promoted")
-    _promote(name, next((one for one in reversed(history[:-1]) if one != history[-1]), 1))
-
-
-@view.command()
-@click.argument("view_id", metavar="ID")
-def retire(view_id: str) -> None:
-    """Remove what is left of a view, or of a version (ID: NAME_v2), whose file is gone; refused while it is needed."""
-    from spark_jobs.cli.step import thrift
-    from spark_jobs.publication.retire import retire as make
-    from spark_jobs.registry.views import project_views as loaded
-
-    with ledger_step() as store, thrift() as execute:
-        removed = make(execute, loaded(), store, view_id)
-    click.echo(f"{view_id} is retired; removed: {', '.join(removed) or 'nothing was left'}")
+    _promote(name, next((version for version in reversed(history) if version != history[-1]), 1))
 
 
 def _promote(name: str, version: int) -> None:
-    from spark_jobs.publication.publish import promote as make
-    from spark_jobs.registry.views import project_views as loaded
-    from spark_jobs.serving.sql import SqlError, ask, connect
-
-    with ledger_step() as store:
-        try:
-            with connect() as connection:
-                make(lambda sql: ask(connection, sql).rows, loaded(), store, name, version)
-        except SqlError as error:
-            refuse(str(error))
+    with ledger_step() as store, thrift() as execute:
+        promote(execute, project_views(), store, name, version)
     click.echo(f"serving.{name} is version {version}")
+
+
+@view.command("retire")
+@click.argument("view_id", metavar="ID")
+def retire_(view_id: str) -> None:
+    """Remove what is left of a view, or of a version (ID: NAME_v2), whose file is gone; refused while it is needed."""
+    with ledger_step() as store, thrift() as execute:
+        removed = retire(execute, project_views(), store, view_id)
+    click.echo(f"{view_id} is retired; removed: {', '.join(removed) or 'nothing was left'}")
 
 
 @view.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if the README is out of date.")
 def table(check: bool) -> None:
     """Write the table of views into the project's README, from their definitions."""
-    from spark_jobs.registry.views import project_views as loaded
-    from spark_jobs.serving import catalogue
-
     file = settings().project / "README.md"
     old = file.read_text("utf-8")
-    new = catalogue.readme(loaded(), old)
+    new = catalogue.readme(project_views(), old)
     if check:
         sys.exit(old != new)
     if old != new:

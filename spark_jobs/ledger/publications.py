@@ -99,9 +99,9 @@ class Publications(Sessions):
         with self.read() as session:
             return list(session.scalars(select(Publication).where(Publication.state != "expired")))
 
-    def sources(self, publication: Publication | int) -> dict[str, "Source"]:
-        """View id -> source of one publication."""
-        key = publication if isinstance(publication, int) else publication.id
+    def sources(self, publication: Publication | int | None) -> dict[str, "Source"]:
+        """View id -> source of one publication; none where nothing is published yet."""
+        key = publication.id if isinstance(publication, Publication) else publication
         with self.read() as session:
             return _sources(
                 session, session.scalars(select(PublicationView).where(PublicationView.publication_id == key))

@@ -38,7 +38,12 @@ def create(
     if pin is not None and at is not None and pin.now != at:
         raise LedgerError(f"the pin {name} exists already, as of {pin.now.isoformat()}; choose another name")
     if pin is None:
-        pin = _begin(store, name, at or datetime.now(UTC), keep)
+        at = at or datetime.now(UTC)
+        publication = store.publication_at(at)
+        if publication is None:
+            raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
+        until = datetime.now(UTC) + keep if keep else None
+        pin = store.begin_pin(name, publication.id, head_at(store, publication, at), at, until)
     if pin.state == "intent":
         _make(execute, views, store, pin)
         store.finish_pin(name)
@@ -71,7 +76,7 @@ def due(store: Store) -> list[Pin]:
     return [pin for pin in store.pins() if pin.keep_until is not None and pin.keep_until < datetime.now(UTC)]
 
 
-def describe(pin: Pin) -> Mapping[str, Any]:
+def describe(pin: Pin) -> dict[str, Any]:
     """A pin as a row, for people and programs."""
     return {
         "schema": schema(pin.name),
@@ -82,14 +87,6 @@ def describe(pin: Pin) -> Mapping[str, Any]:
         "keep_until": pin.keep_until.isoformat() if pin.keep_until else None,
         "state": pin.state,
     }
-
-
-def _begin(store: Store, name: str, at: datetime, keep: timedelta | None) -> Pin:
-    publication = store.publication_at(at)
-    if publication is None:
-        raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
-    head = head_at(store, publication, at)
-    return store.begin_pin(name, publication.id, head, at, datetime.now(UTC) + keep if keep else None)
 
 
 def head_at(store: Store, publication: Publication, at: datetime) -> int:

@@ -18,8 +18,8 @@ from spark_jobs.serving.render import serving_sql
 from spark_jobs.serving.servable import ready, servable
 from spark_jobs.storage import coverage, duckdb_reader, tables
 
-Execute = Callable[[str], Any]
-"""Runs one statement; returns rows, or a DataFrame."""
+Execute = Callable[[str], list[Any]]
+"""Runs one statement; returns its rows."""
 
 
 class PublishRefused(LedgerError):
@@ -33,7 +33,7 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
     """
     roll_forward(execute, views, store)
     current = store.current_publication()
-    sources = store.sources(current) if current else {}
+    sources = store.sources(current)
     new = {view.id: UNBUILT for view in views if view.id not in sources}
     if current is None or new:
         publication = store.begin_publication("initial", {**sources, **new}, cut=current.cut if current else 0)
@@ -49,7 +49,7 @@ def ensure_named(execute: Execute, views: Views) -> None:
     wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
     wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in view.tables)]
     schemas = sorted({table.split(".")[0] for table in wanted})
-    known = {f"{schema}.{row[1]}" for schema in schemas for row in _rows(execute(f"SHOW TABLES IN {schema}"))}
+    known = {f"{schema}.{row[1]}" for schema in schemas for row in execute(f"SHOW TABLES IN {schema}")}
     for table in wanted:
         if table not in known and duckdb_reader.exists(table):
             at = quote_text(tables.path(table), Dialect.SPARK)
@@ -68,8 +68,7 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Public
         store.progress(run_id, "publish")
         return done
     try:
-        _refuse_backwards(run, store)
-        _refuse_unaudited(run, store)
+        _refuse_unfit(run, store)
         sources, held_back = _sources_of(run, views, store)
     except PublishRefused as error:
         store.fail_run(run_id, str(error))  # it does not stand in the way of another run
@@ -80,15 +79,14 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Public
     return publication
 
 
-def roll_forward(execute: Execute, views: Views, store: Store) -> Publication | None:
-    """Finish the publication that a crash left between intent and done; None when there is none."""
+def roll_forward(execute: Execute, views: Views, store: Store) -> None:
+    """Finish the publication that a crash left between intent and done, if there is one."""
     publication = store.unfinished_publication()
     if publication is not None:
         finish(execute, views, store, publication)
         run = store.run(publication.run_id) if publication.run_id is not None else None
         if run is not None and run.state != "superseded":
             store.progress(run.run_id, "publish", publication=publication.id)
-    return publication
 
 
 def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:
@@ -118,8 +116,7 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
     Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
     """
-    current = store.current_publication()
-    sources = store.sources(current) if current else {}
+    sources = store.sources(store.current_publication())
     known = {view.version: view for view in views if view.name == name and view.id in sources}
     if version not in known:
         there = ", ".join(map(str, sorted(known))) or "none"
@@ -132,17 +129,12 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
 def serving_views(execute: Execute, schema: str) -> set[str]:
     """Names of the views in a schema."""
-    return {row[1] for row in _rows(execute(f"SHOW VIEWS IN {schema}"))}
-
-
-def _rows(answer: Any) -> list[Any]:
-    return list(answer.collect() if hasattr(answer, "collect") else answer)
+    return {row[1] for row in execute(f"SHOW VIEWS IN {schema}")}
 
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
     """What the run would publish: its builds; a view with a hole past the cut keeps its old source."""
-    built, current = store.built_sources(run.run_id), store.current_publication()
-    old = store.sources(current) if current else {}
+    built, old = store.built_sources(run.run_id), store.sources(store.current_publication())
     unbuilt = [view.name for view in views if view.id not in built]
     if unbuilt:
         raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")
@@ -168,16 +160,13 @@ def holes(views: Views, sources: Mapping[str, Source]) -> dict[str, int]:
     return holes
 
 
-def _refuse_backwards(run: Run, store: Store) -> None:
-    current = store.current_publication()
+def _refuse_unfit(run: Run, store: Store) -> None:
+    """A run that would go backwards, or has not passed an audit after its build."""
+    current, audit = store.current_publication(), store.audit(run.run_id)
     if current is not None and current.cut > run.cut:
         raise PublishRefused(
             f"run {run.run_id} has cut {run.cut}; publication {current.id} already has {current.cut}. Plan a new run."
         )
-
-
-def _refuse_unaudited(run: Run, store: Store) -> None:
-    audit = store.audit(run.run_id)
     if audit is None:
         raise PublishRefused(
             f"run {run.run_id} is not audited: `tidemark batch audit --run-id {run.run_id}` comes first"

@@ -52,7 +52,10 @@ def retain(
         files = {table: vacuum(table, grace_hours, keep) for table, keep in kept.items()}
         for table in [*map(tables.facts, event_types), tables.QUARANTINE, tables.DUPLICATES]:
             files[table] = vacuum(table, FACTS_KEPT_HOURS)
-        return Retained(expired, dropped, {table: n for table, n in files.items() if n}, _trim(store))
+        trim_up_to = store.lowest_live_cut()
+        if trim_up_to > 0:
+            store.request("trim", up_to_lsn=trim_up_to)
+        return Retained(expired, dropped, {table: n for table, n in files.items() if n}, trim_up_to)
 
 
 def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
@@ -65,10 +68,3 @@ def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
             for table, version in versions(view, of_views.get(view.id)):
                 kept.setdefault(table, set()).add(version)
     return {table: sorted(needed) for table, needed in kept.items()}
-
-
-def _trim(store: Store) -> int:
-    up_to = store.lowest_live_cut()
-    if up_to > 0:
-        store.request("trim", up_to_lsn=up_to)
-    return up_to

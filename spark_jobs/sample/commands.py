@@ -6,7 +6,6 @@ Exit codes: 0 all sent and acknowledged, also when stopped by a signal; 1 Kafka 
 """
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,15 +13,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import click
-from kafka.errors import KafkaError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from spark_jobs.cli.kafka import REFUSALS
+from spark_jobs.cli.step import refusing
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.contracts.model import ContractError
 from spark_jobs.messaging import topics
-from spark_jobs.messaging.producer import SendError
-from spark_jobs.messaging.topics import TopicsError
 from spark_jobs.sample import generate as town
 from spark_jobs.sample import pace
 from spark_jobs.sample.block import Block
@@ -104,7 +101,7 @@ def _feeding(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with _errors(), _progress(name, total) as show:
+    with refusing(*REFUSALS), _progress(name, total) as show:
         topics.create(project_contracts())
         with Ledger(new_run(name)) as ledger, Producer(ledger.add, headers) as producer:
 
@@ -117,15 +114,6 @@ def _feeding(
             show(producer.records)
     unlisted = f", and {producer.unlisted:,} without a known offset" if producer.unlisted else ""
     click.echo(f"{name}: {producer.records:,} records acknowledged{unlisted}")
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except (SendError, TopicsError, KafkaError, ContractError, OSError) as error:
-        click.echo(f"tidemark: {error}", err=True)
-        sys.exit(1)
 
 
 @contextmanager

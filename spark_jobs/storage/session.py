@@ -6,6 +6,8 @@ infra/conf/spark-defaults.conf + settings -> properties -> a session, or the Thr
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,8 +102,9 @@ def driver(settings: Settings, memory_mb: int, java_options: str) -> dict[str, s
     }
 
 
-def batch_session(app: str) -> "SparkSession":
-    """The session of a job that ends: its own memory and JVM options, and large Arrow batches.
+@contextmanager
+def batch_session(app: str) -> Iterator["SparkSession"]:
+    """The session of a job, which ends with it: its own memory and JVM options, and large Arrow batches.
 
     In a build of a minute or two the optimising compiler, the concurrent collector and the compression of persisted
     rows took half of all CPU time.
@@ -112,4 +115,8 @@ def batch_session(app: str) -> "SparkSession":
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),
     }
-    return spark_session(app, **conf)
+    spark = spark_session(app, **conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -17,6 +17,8 @@ from spark_jobs.training.linear import Bools, Floats
 
 ONE_OF = 5
 """One example of so many is held out."""
+IS_HELD_OUT = f"CAST('0x' || left(md5(CAST(key AS VARCHAR)), 8) AS UBIGINT) % {ONE_OF:d} = 0"
+"""DuckDB's predicate: the first 32 bits of the key's MD5, modulo ONE_OF, are 0."""
 LEAST_OF_A_CLASS = 10
 """Fewer of either class in either part say nothing: with 5 held out, F1 moves by steps of a tenth."""
 
@@ -66,18 +68,18 @@ def read(model: BoundModel, results_version: int, cut: int) -> Examples:
 
     A label past the cut is not there, however old its payment. Rows are in the order of their time.
     """
-    labels = tables.facts(model.declaration.label_of)
+    labels, label_key = tables.facts(model.declaration.label_of), f'"{model.declaration.label_key}"'
     sources: dict[str, duckdb_reader.Table] = {"scored": (model.view.tables[1], results_version)}
     if duckdb_reader.exists(labels):
         sources["labels"] = labels
     with duckdb_reader.connect(sources) as con:
         if "labels" not in sources:
-            con.execute(f"CREATE TABLE labels AS SELECT key AS {_label_key(model)}, 0 AS lsn FROM scored LIMIT 0")
-        rows = con.sql(_sql(model, cut)).to_arrow_table()
+            con.execute(f"CREATE TABLE labels AS SELECT key AS {label_key}, 0 AS lsn FROM scored LIMIT 0")
+        rows = con.sql(_sql(model, label_key, cut)).to_arrow_table()
     return _examples(model.declaration.features, rows)
 
 
-def _sql(model: BoundModel, cut: int) -> str:
+def _sql(model: BoundModel, label_key: str, cut: int) -> str:
     features = [f'"{name}"' for name in model.declaration.features]
     whole = " AND ".join(f"{name} IS NOT NULL" for name in features)
     return f"""
@@ -85,23 +87,13 @@ def _sql(model: BoundModel, cut: int) -> str:
             SELECT * FROM scored
             WHERE opened_at <= (SELECT max(opened_at) FROM scored) - {model.maturity:d} AND {whole}
             ORDER BY opened_at DESC, key LIMIT {model.declaration.most_examples:d}),
-        said AS (SELECT DISTINCT {_label_key(model)} AS key FROM labels WHERE lsn <= {cut:d})
-        SELECT {", ".join(features)}, key IN (SELECT key FROM said) AS is_yes, {held_out("key")} AS is_held_out
+        said AS (SELECT DISTINCT {label_key} AS key FROM labels WHERE lsn <= {cut:d})
+        SELECT {", ".join(features)}, key IN (SELECT key FROM said) AS is_yes, {IS_HELD_OUT} AS is_held_out
         FROM mature ORDER BY opened_at, key, {", ".join(features)}"""
 
 
-def _label_key(model: BoundModel) -> str:
-    return f'"{model.declaration.label_key}"'
-
-
-def held_out(key: str) -> str:
-    """DuckDB's predicate on a key: the first 32 bits of its MD5, modulo ONE_OF, are 0."""
-    return f"CAST('0x' || left(md5(CAST({key} AS VARCHAR)), 8) AS UBIGINT) % {ONE_OF:d} = 0"
-
-
 def _examples(names: tuple[str, ...], table: pa.Table) -> Examples:
-    columns = [table[name].to_numpy().astype(np.float64) for name in names]
-    features = np.column_stack(columns)
+    features = np.column_stack([table[name].to_numpy().astype(np.float64) for name in names])
     labels, is_held_out = (
         table[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("is_yes", "is_held_out")
     )

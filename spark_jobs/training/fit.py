@@ -58,9 +58,19 @@ def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
     [measured: loss 0.019 before, 0.873 after]. So the losses on the way are looked at, and if the last is not the
     least, the same fit runs again, only as far as that step.
     """
-    trained = _trained(rows, ITERATIONS)
+    from pyspark.ml.classification import LinearSVC
+
+    machine = LinearSVC(
+        featuresCol=VECTOR,
+        labelCol=LABEL,
+        regParam=REGULARISATION,
+        tol=TOLERANCE,
+        standardization=True,
+        fitIntercept=True,
+    )
+    trained: LinearSVCModel = machine.setMaxIter(ITERATIONS).fit(rows)
     best = best_iteration(trained.summary().objectiveHistory)
-    return trained if best is None else _trained(rows, best)
+    return trained if best is None else machine.setMaxIter(best).fit(rows)
 
 
 def best_iteration(losses: Sequence[float]) -> int | None:
@@ -70,18 +80,3 @@ def best_iteration(losses: Sequence[float]) -> int | None:
     if best == 0:
         raise FitError(f"LinearSVC found nothing better than its start: losses {known}")
     return None if losses[-1] <= losses[best] * NEAR else best
-
-
-def _trained(rows: "DataFrame", iterations: int) -> "LinearSVCModel":
-    from pyspark.ml.classification import LinearSVC
-
-    trained: LinearSVCModel = LinearSVC(
-        featuresCol=VECTOR,
-        labelCol=LABEL,
-        maxIter=iterations,
-        regParam=REGULARISATION,
-        tol=TOLERANCE,
-        standardization=True,
-        fitIntercept=True,
-    ).fit(rows)
-    return trained

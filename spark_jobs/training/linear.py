@@ -5,7 +5,6 @@ features (n x f) + weights -> n scores; above 0 is a yes. The view computes the 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +28,6 @@ class Weights:
         """The weights, rounded; adding 0.0 turns -0.0 into 0.0."""
         of = {name: round(float(weight), DIGITS) + 0.0 for name, weight in zip(features, weights, strict=True)}
         return cls(round(float(intercept), DIGITS) + 0.0, of)
-
-    @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> "Weights":
-        return cls(kept["intercept"], kept["of"])
-
-    def as_json(self) -> dict[str, Any]:
-        return {"intercept": self.intercept, "of": dict(self.of)}
 
     def scores(self, names: Sequence[str], features: Floats) -> Floats:
         """The scores of the rows; `names` are the columns'. A feature without a weight counts nothing."""

@@ -12,12 +12,16 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.ledger.schema import ModelPromotion
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.messaging import topics
+from spark_jobs.messaging.producer import Producer, Record, SendError
 from spark_jobs.registry.models import WEIGHT, BoundModel
 from spark_jobs.training.linear import Weights
 
+PRODUCER = b"tidemark-models"
 Send = Callable[[Contract, dict[str, Any]], None]
 """Returns when Kafka has taken the event; raises otherwise."""
 
@@ -25,19 +29,18 @@ Send = Callable[[Contract, dict[str, Any]], None]
 def promote(store: Store, model: BoundModel, version: int, reason: str, send: Send) -> ModelPromotion:
     """Score with this version from now on. An unfinished decision is sent first, so that this one is the last."""
     roll_forward(store, model, send)
-    check(model, Weights.from_json(store.model(model.name, version).weights))
+    check(model, _weights(store, model, version))
     intent = store.intend_model_promotion(model.name, version, reason)
-    _finish(store, model, intent, send)
+    roll_forward(store, model, send)
     return intent
 
 
-def roll_forward(store: Store, model: BoundModel, send: Send) -> ModelPromotion | None:
-    """Send the decision that is not sent yet; None if there is none."""
+def roll_forward(store: Store, model: BoundModel, send: Send) -> None:
+    """Send the decision that is not sent yet, if there is one."""
     for decision in store.model_promotions(model.name)[-1:]:
         if decision.sent_at is None:
-            _finish(store, model, decision, send)
-            return decision
-    return None
+            send(model.promotion, event(model, _weights(store, model, decision.version), decision))
+            store.finish_model_promotion(model.name, decision.decision)
 
 
 def check(model: BoundModel, weights: Weights) -> None:
@@ -45,8 +48,8 @@ def check(model: BoundModel, weights: Weights) -> None:
 
     Call it before a decision is written down, which otherwise could never be sent.
     """
-    made = _event(model, weights, version=1, event_id=str(uuid.UUID(int=0)), at=datetime.now(UTC))
-    for error in Draft202012Validator(model.promotion.schema).iter_errors(made):
+    decision = ModelPromotion(version=1, event_id=str(uuid.UUID(int=0)), decided_at=datetime.now(UTC))
+    for error in Draft202012Validator(model.promotion.schema).iter_errors(event(model, weights, decision)):
         raise LedgerError(
             f"{model.promotion.event_type} cannot say {error.json_path} = {error.instance}: {error.message}"
         )
@@ -54,16 +57,13 @@ def check(model: BoundModel, weights: Weights) -> None:
 
 def event(model: BoundModel, weights: Weights, decision: ModelPromotion) -> dict[str, Any]:
     """The record of a decision."""
-    return _event(model, weights, decision.version, decision.event_id, decision.decided_at)
-
-
-def _event(model: BoundModel, weights: Weights, version: int, event_id: str, at: datetime) -> dict[str, Any]:
+    at = decision.decided_at
     return {
-        "event_id": event_id,
+        "event_id": decision.event_id,
         "event_type": model.promotion.event_type,
         "occurred_at": f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z",
         "model": model.name,
-        "model_version": version,
+        "model_version": decision.version,
         "intercept": weights.intercept,
         **{f"{WEIGHT}{feature}": weight for feature, weight in weights.of.items()},
     }
@@ -73,7 +73,18 @@ def value(event: dict[str, Any]) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def _finish(store: Store, model: BoundModel, decision: ModelPromotion, send: Send) -> None:
-    weights = Weights.from_json(store.model(model.name, decision.version).weights)
-    send(model.promotion, event(model, weights, decision))
-    store.finish_model_promotion(model.name, decision.decision)
+def send_to_kafka(say: Callable[[str], None], contract: Contract, event: dict[str, Any]) -> None:
+    """Send one event and say where it is; its topic is made where it is missing. Raises LedgerError."""
+    headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
+    record = Record(contract.topic, str(event[contract.key]).encode(), value(event), headers)
+    try:
+        topics.create(project_contracts())
+        with Producer() as producer:
+            producer.send([record], lambda sent: say(f"sent: {sent}"))
+    except (SendError, topics.TopicsError) as error:
+        again = "it is written down, and the next `tidemark model train` or `promote` sends it"
+        raise LedgerError(f"the promotion is not in Kafka: {error}; {again}") from error
+
+
+def _weights(store: Store, model: BoundModel, version: int) -> Weights:
+    return Weights(**store.model(model.name, version).weights)

@@ -5,16 +5,14 @@ run's results + labels up to its cut -> examples -> fit -> evaluated beside the 
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from spark_jobs.ledger.schema import Build, Model
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel
 from spark_jobs.training import examples, promotion
-from spark_jobs.training.decision import Judged, decide
-from spark_jobs.training.drift import Histogram, disagreement
-from spark_jobs.training.evaluation import confusion
+from spark_jobs.training.evaluation import Histogram, Judged, confusion, decide, disagreement
 from spark_jobs.training.examples import Examples, Part
 from spark_jobs.training.linear import Weights
 
@@ -65,40 +63,36 @@ def _trained(store: Store, model: BoundModel, build: Build, split: Examples, fit
     weights = fit(split.names, split.training)
     seconds = time.monotonic() - started
     promotion.check(model, weights)
-    candidate = _judged(weights, split, build.cut, None)
+    candidate = _judged(weights, split, build.cut)
     old = store.model_in_force(model.name)
-    in_force = None if old is None else _judged(Weights.from_json(old.weights), split, old.cut, old.version)
+    in_force = None if old is None else _judged(Weights(**old.weights), split, old.cut, old.version)
     decision = decide(candidate, in_force, model.declaration.least_f1)
     return store.record_model(
         model.name,
         build.run_id,
         cut=build.cut,
         seconds=seconds,
-        weights=weights.as_json(),
+        weights=asdict(weights),
         metrics=_metrics(split, candidate, in_force, old),
         is_accepted=decision.is_promoted,
         reason=decision.reason,
     )
 
 
-def _judged(weights: Weights, split: Examples, cut: int, version: int | None) -> Judged:
+def _judged(weights: Weights, split: Examples, cut: int, version: int | None = None) -> Judged:
     scores = weights.scores(split.names, split.held_out.features)
-    return Judged(weights, confusion(scores, split.held_out.labels), cut, version)
+    return Judged(weights, scores, confusion(scores, split.held_out.labels), cut, version)
 
 
 def _metrics(split: Examples, candidate: Judged, in_force: Judged | None, old: Model | None) -> dict[str, Any]:
     """What the ledger keeps; `histogram` of the candidate's held-out scores is what later drift is measured from."""
-    scores = candidate.weights.scores(split.names, split.held_out.features)
     metrics: dict[str, Any] = {
         "examples": split.counts(),
         "candidate": candidate.confusion.as_json(),
-        "histogram": Histogram.of(scores).as_json(),
-        "in_force": None,
-        "drift": None,
+        "histogram": asdict(Histogram.of(candidate.scores)),
     }
     if in_force is None or old is None:
-        return metrics
-    before = in_force.weights.scores(split.names, split.held_out.features)
-    psi = Histogram.from_json(old.metrics["histogram"]).psi(before)
-    compared = {"version": in_force.version, **in_force.confusion.as_json()}
-    return metrics | {"in_force": compared, "drift": {"psi": psi, "disagreement": disagreement(scores, before)}}
+        return metrics | {"in_force": None, "drift": None}
+    psi = Histogram(**old.metrics["histogram"]).psi(in_force.scores)
+    drift = {"psi": psi, "disagreement": disagreement(candidate.scores, in_force.scores)}
+    return metrics | {"in_force": {"version": in_force.version, **in_force.confusion.as_json()}, "drift": drift}

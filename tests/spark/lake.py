@@ -74,7 +74,7 @@ class Lake:
         lsn, now = self._lsn + 1, dt.datetime.now(dt.UTC)
         land.create()
         partials_table.create(list(self.views))
-        ensure_named(self.spark.sql, self.views)
+        ensure_named(self.rows, self.views)
         headers = [] if version is None else [{"key": "schema_version", "value": b"%d" % version}]
         records = self._records(events, topic, lsn, now, headers)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
@@ -114,7 +114,7 @@ class Lake:
         build(self.spark, self.store, self.views, run_id, self.lines.append)
 
     def publish(self, run_id: str) -> Publication | None:
-        return publish(self.spark.sql, self.views, self.store, run_id)
+        return publish(self.rows, self.views, self.store, run_id)
 
     def run(self, run_id: str, days: Sequence[str] = (), mode: Any = "changed") -> Publication | None:
         """plan, build, a passed audit, publish."""

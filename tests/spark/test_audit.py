@@ -90,7 +90,7 @@ def test_each_wrong_row_stops_the_run_by_name_and_an_operator_may_accept_what_di
     lake.use("orders_by_day")
     lake.land([order(1), order(2), order(3, store_id=9)])
     built(lake)
-    ensure_named(lake.spark.sql, lake.views)
+    ensure_named(lake.rows, lake.views)
     base = {table: duckdb_reader.version(table) for table in ("batch.orders_by_day", "facts.order_placed")}
     for statement in DAMAGE:
         lake.spark.sql(statement)

@@ -35,7 +35,7 @@ def facts(lake: Lake, event_type: str = "order_placed") -> list[tuple[Any, ...]]
 def test_publishing_changes_no_answer_and_what_lands_later_is_added(lake: Lake) -> None:
     lake.use("orders_by_day")
     lake.land([order(1), order(2), order(3, DAY2)])
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     before = lake.served("orders_by_day")
     assert counts(lake) == [2, 1]
     publication = lake.run("r1")
@@ -155,11 +155,11 @@ def test_rollback_serves_an_earlier_publication_until_the_next_run(lake: Lake) -
     lake.land([order(2)])
     lake.run("r2")
     assert first is not None
-    back = rollback(lake.spark.sql, lake.views, lake.store)
+    back = rollback(lake.rows, lake.views, lake.store)
     assert (back.restores, back.cut) == (first.id, 1)
     assert counts(lake) == [2], "what the older build lacks comes from the speed layer"
     with pytest.raises(PublishRefused, match="publication 99 is not there"):
-        rollback(lake.spark.sql, lake.views, lake.store, to=99)
+        rollback(lake.rows, lake.views, lake.store, to=99)
     lake.land([order(3)])
     last = lake.run("r3")
     assert last is not None and last.cut == 3
@@ -184,7 +184,7 @@ def test_an_interrupted_publication_is_rolled_forward(lake: Lake) -> None:
 
     with pytest.raises(OSError, match="killed"):
         publish(crash_in_the_middle, lake.views, lake.store, "r2")
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     current, run = lake.store.current_publication(), lake.store.run("r2")
     assert current is not None and (current.run_id, current.state) == ("r2", "done")
     assert run is not None and run.state == "finished"

@@ -33,17 +33,17 @@ def test_a_pin_answers_as_the_platform_did_at_its_moment(lake: Lake) -> None:
     lake.land([order(2)])
     between = datetime.now(UTC)
     lake.land([order(3)])
-    now = pins.create(lake.spark.sql, lake.views, lake.store, "now")
+    now = pins.create(lake.rows, lake.views, lake.store, "now")
     lake.run("r2")
     lake.land([order(4)])
-    then = pins.create(lake.spark.sql, lake.views, lake.store, "pin_then", at=between)
+    then = pins.create(lake.rows, lake.views, lake.store, "pin_then", at=between)
     assert (now.head, then.head, then.publication_id) == (3, 2, now.publication_id)
     assert (count(lake, "pin_now"), count(lake, "pin_then"), count(lake)) == (3, 2, 4)
-    assert pins.create(lake.spark.sql, lake.views, lake.store, "now").now == now.now, "a retry finds its pin"
-    pins.drop(lake.spark.sql, lake.store, "now")
+    assert pins.create(lake.rows, lake.views, lake.store, "now").now == now.now, "a retry finds its pin"
+    pins.drop(lake.rows, lake.store, "now")
     assert [pin.name for pin in lake.store.pins()] == ["then"]
     with pytest.raises(LedgerError, match="no pin is called now"):
-        pins.drop(lake.spark.sql, lake.store, "now")
+        pins.drop(lake.rows, lake.store, "now")
 
 
 def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
@@ -52,7 +52,7 @@ def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
         lake.land([order(number), event("sentence_posted", number + 100, text=f"word{number}")])
         lake.run(f"r{number}")
         if number == 2:
-            pins.create(lake.spark.sql, lake.views, lake.store, "kept")
+            pins.create(lake.rows, lake.views, lake.store, "kept")
     words = lake.served("word_count", "pin_kept")
     versions = {run: lake.store.builds(run)["word_count"].batch_version for run in ("r1", "r2", "r3", "r4")}
     with lake.store.write() as session:

@@ -24,7 +24,7 @@ def test_a_predicate_on_a_key_reaches_every_scan(
 ) -> None:
     lake.use(view)
     lake.land([event(event_type, 1)])
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     lake.run("r1")
     lake.land([event(event_type, 2)])
     plan = lake.spark.sql(f"EXPLAIN FORMATTED SELECT * FROM serving.{view} WHERE {predicate}").collect()[0][0]
@@ -37,7 +37,7 @@ def test_the_cut_and_the_version_prune_files_of_the_speed_table(lake: Lake) -> N
     lake.use("orders_by_day")
     for number in range(3):
         lake.land([event("order_placed", number)])
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     lake.run("r1")
     lake.land([event("order_placed", 9)])
     files = lake.spark.sql("SELECT * FROM serving.orders_by_day").inputFiles()
@@ -50,7 +50,7 @@ def test_only_keys_with_new_rows_are_resolved_once_more(lake: Lake) -> None:
     lake.use("sessions")
     pages = [event("page_viewed", number, user_id=number % 50 + 1, url=f"/{number}") for number in range(100)]
     lake.land(pages)
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     lake.run("r1")
     lake.land([event("page_viewed", 100, user_id=7, url="/new")])
     view, current = lake.views["sessions"], lake.store.current_publication()

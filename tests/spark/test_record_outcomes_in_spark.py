@@ -16,7 +16,7 @@ def test_a_record_has_one_note_in_both_layers_and_after_each_build(lake: Lake) -
     orders = [event("order_placed", number) for number in (1, 1, 2)]
     lake.land([*orders, b"{", b'{"event_type":"order_placed"}'], topic="order_placed")
     lake.land([event("page_viewed", 3), event("order_placed", 2)])
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     expected = [
         ("order_placed", "duplicate", "repeated", 2),
         ("order_placed", "late", "days", 2),

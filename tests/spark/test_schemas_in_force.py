@@ -50,7 +50,7 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     lake.land([sentence(1, "early bird"), sentence(7, "worm"), *refused], topic="sentence_posted")
     lake.land([page(4, 10), page(8, 15)], version=2)
     lake.land([page(4, 10)])
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     assert lake.run("r1") is not None
     assert words(lake) == {} and lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(7,)]
     lake.land([sentence(5, "late")], new_schemas=True)

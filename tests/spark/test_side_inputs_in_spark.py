@@ -36,7 +36,7 @@ WEIGHTS = 0.25 + 2.0  # of a large payment of 1,000 at home, by the example of t
 def test_a_payment_keeps_the_score_of_the_model_that_was_in_force(lake: Lake) -> None:
     lake.use("payments_scored")
     lake.land([payment(1), model(1, -1.0)])
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     lake.land([payment(2)])
     expected: dict[str, tuple[float | None, int | None]] = {"p1": (None, None), "p2": (WEIGHTS - 1, 1)}
     assert scores(lake) == expected
@@ -59,7 +59,7 @@ def test_catch_up_over_many_micro_batches_gives_each_its_model(lake: Lake) -> No
     lake.use("payments_scored")
     for number, events in enumerate(([model(1, -1.0)], [payment(1), model(2, 1.0)], [payment(2)]), 1):
         assert lake.land(events, views=[]) == number
-    ensure_serving(lake.spark.sql, lake.views, lake.store)
+    ensure_serving(lake.rows, lake.views, lake.store)
     views = list(lake.views)
     catch_up.catch_up(lake.spark, views, {}, IdWindow(3600, 1000), SideInputs(views, 0), lambda gap, outcome: None)
     assert lake.rows(f"SELECT count(*) FROM {tables.SPEED_PARTIALS} WHERE view = 'payments_scored_v1'") == [(2,)]

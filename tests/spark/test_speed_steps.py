@@ -38,7 +38,7 @@ def hot_tables(spark, lake):
     views = [view for view in project_views() if view.name in names]
     land.create()
     partials_table.create(views)
-    ensure_named(spark.sql, project_views())
+    ensure_named(lake.rows, project_views())
     return views
 
 

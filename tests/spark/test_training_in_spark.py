@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_a_model_of_the_towns_payments_finds_the_thieves_and_is_the_same_each_ti
     build = lake.store.builds("r1")["payments_scored"]
     assert build.results_version is not None
     found = examples.read(fraud, build.results_version, build.cut)
-    assert fit(spark, found.names, found.training).as_json() == one.weights
+    assert asdict(fit(spark, found.names, found.training)) == one.weights
     assert examples.read(fraud, build.results_version, build.cut).counts() == one.metrics["examples"]
     lake.land(sent)
     lake.land(_again(drawn(payments.attempts, 120, 1.0)))

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import COMMANDS, OF_THE_TOWN, main
-from spark_jobs.cli.platform import settings_rows
 from spark_jobs.settings import Settings
 
 
@@ -30,10 +29,11 @@ def test_status_starts_without_spark(tmp_path: Path) -> None:
 
 
 def test_every_setting_has_a_meaning_and_a_variable() -> None:
-    rows = settings_rows(Settings())
-    assert len(rows) == len(Settings.model_fields)
-    for variable, _, _, meaning in rows:
-        assert variable.startswith("TIDEMARK_") and meaning.endswith(".")
+    lines = CliRunner().invoke(main, ["settings"]).output.splitlines()
+    assert len(lines) == len(Settings.model_fields)
+    for line, name in zip(lines, Settings.model_fields, strict=True):
+        assert line.startswith(f"TIDEMARK_{name.upper()}=")
+        assert (Settings.model_fields[name].description or "").endswith(".")
 
 
 def test_settings_shows_what_the_environment_says(platform_home: Path) -> None:

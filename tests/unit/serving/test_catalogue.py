@@ -53,7 +53,7 @@ def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
     began = datetime.now(UTC).replace(microsecond=0)
     platform.land([event("order_placed", START)])
     platform.views = Views((*platform.views.all, VIEWS["top_sellers"]))  # the speed layer does not know it yet
-    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: platform.views)
+    monkeypatch.setattr("spark_jobs.cli.view.project_views", lambda: platform.views)
     told = CliRunner().invoke(main, ["views", "--format", "json"])
     rows = {row["view"]: row for row in json.loads(told.stdout)}
     assert {name: row["covered"] for name, row in rows.items()} == {

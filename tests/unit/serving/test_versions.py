@@ -37,7 +37,7 @@ def platform(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> Platform:
         for one in view.measures
     )
     made.views = Views((view, replace(view, version=2, measures=measures), made.views["word_count"]))
-    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: made.views)
+    monkeypatch.setattr("spark_jobs.cli.view.project_views", lambda: made.views)
     return made
 
 

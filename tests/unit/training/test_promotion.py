@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ def test_weights_that_the_event_cannot_say_are_neither_recorded_nor_decided(stor
 
 def test_by_hand_too_weights_that_the_event_cannot_say_are_not_decided(store: Store, model: BoundModel) -> None:
     """As when the contract has changed since."""
-    kept = {"weights": abroad(1e7)(scored.FEATURES, None).as_json(), "metrics": {}}
+    kept = {"weights": asdict(abroad(1e7)(scored.FEATURES, None)), "metrics": {}}
     store.record_model(NAME, "r1", cut=5, seconds=0, is_accepted=False, reason="", **kept)
     with pytest.raises(LedgerError, match="cannot say"):
         promotion.promote(store, model, 1, "by hand", Broker())
@@ -200,7 +201,7 @@ def kafka(store: Store, model: BoundModel, monkeypatch: pytest.MonkeyPatch) -> K
     monkeypatch.setattr(producer, "_connect", lambda: one)
     monkeypatch.setattr(topics, "create", lambda of: [])
     views = Views((model.view,))
-    monkeypatch.setattr("spark_jobs.registry.views.project_views", lambda: views)
+    monkeypatch.setattr(command, "project_views", lambda: views)
     monkeypatch.setattr(command, "_fit", GOOD)
     return one
 

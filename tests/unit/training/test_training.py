@@ -1,15 +1,15 @@
 """Examples, measures, drift and the decision, without Spark: each against what can be counted by hand."""
 
 import hashlib
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spark_jobs.training import examples
-from spark_jobs.training.decision import Judged, decide
-from spark_jobs.training.drift import Histogram, disagreement
-from spark_jobs.training.evaluation import Confusion, confusion
+from spark_jobs.training.evaluation import Confusion, Histogram, Judged, confusion, decide, disagreement
 from spark_jobs.training.examples import Examples
 from spark_jobs.training.fit import FitError, best_iteration
 from spark_jobs.training.linear import Weights
@@ -96,14 +96,15 @@ def test_the_confusion_table_and_its_measures_by_hand() -> None:
 
 def test_a_score_is_the_weighted_sum_and_unknown_features_have_no_part_in_it() -> None:
     weights = Weights.rounded(-1.00000049, ("a", "b"), [2.0, -0.0])
-    assert Weights.from_json(weights.as_json()) == weights
+    assert Weights(**json.loads(json.dumps(asdict(weights)))) == weights, "as the ledger keeps them"
     assert weights.scores(("b", "a", "c"), np.array([[1.0, 3.0, 7.0], [0.0, 0.0, 1.0]])).tolist() == [5.0, -1.0]
     assert str(weights.of["b"]) == "0.0"
 
 
 def judged(f1_of_ten: int, version: int | None = None, weight: float = 1.0, cut: int = 5) -> Judged:
     """tp of ten; nothing else flagged."""
-    return Judged(Weights(0.0, {"a": weight}), Confusion(f1_of_ten, 0, 10 - f1_of_ten, 90), cut, version)
+    scores, confused = np.zeros(0), Confusion(f1_of_ten, 0, 10 - f1_of_ten, 90)
+    return Judged(Weights(0.0, {"a": weight}), scores, confused, cut, version)
 
 
 def test_a_worse_candidate_is_refused_with_both_measures() -> None:
@@ -145,7 +146,7 @@ def test_an_older_cut_never_takes_the_place_of_a_newer_one() -> None:
 def test_the_stability_index_is_0_for_the_same_scores_and_grows_with_their_distance() -> None:
     rng = np.random.default_rng(1)
     then = rng.normal(0, 1, 10_000)
-    histogram = Histogram.from_json(Histogram.of(then).as_json())
+    histogram = Histogram(**json.loads(json.dumps(asdict(Histogram.of(then)))))
     assert histogram.psi(then) == 0
     found = [histogram.psi(rng.normal(shift, 1, 10_000)) for shift in (0, 0.2, 0.5, 1, 3)]
     assert found == sorted(found) and found[0] < 0.01 and found[-1] > 0.25
