@@ -4,17 +4,18 @@ files of a micro-batch + lsn -> master.log -> where the log ends
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types, schema_history
-from spark_jobs.contracts.schema_history import EVERY_SCHEMA, Entry, SchemaHistory
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.speed.continuity import EMPTY, LogEnd, Range
 from spark_jobs.storage import data_files, ddl, log_reader, tables
-from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.data_files import Written
 
 BEFORE_ALL = 0
 """The lsn of the schemas that are in force when a log begins."""
@@ -29,7 +30,8 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
     if (history := log_reader.read_schema_history()) == EVERY_SCHEMA:
         history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
-        _begin(history.entries)
+        today = dt.datetime.now(dt.UTC).date()
+        _commit([], schema_history.rows(history.entries, today), today, BEFORE_ALL)
     return history
 
 
@@ -40,31 +42,17 @@ def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) 
     """
     row, files_of_records = batch_row(lsn, control), list(written)
     day = files_of_records[0].value if files_of_records else row["landed_on"][0].as_py()
-    root = tables.path(tables.MASTER_LOG)
-    with FileWriter(root, ("landed_on", day)) as last:
-        last.add(row)
-        data_files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
+    _commit(files_of_records, row, day, lsn)
 
 
-def _begin(entries: Sequence[Entry]) -> None:
-    today, root = dt.datetime.now(dt.UTC).date(), tables.path(tables.MASTER_LOG)
-    with FileWriter(root, ("landed_on", today)) as last:
-        last.add(schema_rows(entries, today))
-        data_files.commit(root, last.written(), {"lsn": str(BEFORE_ALL)})
-
-
-def schema_rows(entries: Sequence[Entry], landed_on: dt.date) -> pa.Table:
-    """Schemas that come in force, as rows of the log."""
-    rows = schema_history.rows(entries)
-    place = row_types.LOG.get_field_index("landed_on")
-    return rows.set_column(place, row_types.LOG.field(place), pa.array([landed_on] * rows.num_rows, pa.date32()))
+def _commit(files: Iterable[Written], rows: pa.Table, landed_on: object, lsn: int) -> None:
+    data_files.commit_beside(files, [rows], tables.path(tables.MASTER_LOG), ("landed_on", landed_on), lsn)
 
 
 def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
     """Records as rows of the log."""
-    size = records.num_rows
-    dated = records.append_column("landed_on", pa.array([landed_on] * size, pa.date32()))
-    return dated.append_column("kind", pa.array([row_types.RECORD_ROW] * size, pa.string()))
+    dated = records.append_column("landed_on", pa.repeat(pa.scalar(landed_on, pa.date32()), records.num_rows))
+    return dated.append_column("kind", pa.repeat(row_types.RECORD_ROW, records.num_rows))
 
 
 def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
@@ -100,10 +88,7 @@ def control(
     """The fields of a `__batch__` row, but for the landing time. Names every partition followed, also the idle ones."""
     return {
         "epoch": epoch,
-        "ranges": [
-            {"topic": r.topic, "partition": r.partition, "from_offset": r.start, "until_offset": r.until}
-            for r in ranges
-        ],
+        "ranges": [asdict(taken) for taken in ranges],
         "topic_ids": list(topic_ids.items()),
         "records": records,
         "started_at": started_at,
