@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from spark_jobs.batch import build_aggregate, build_sequence
-from spark_jobs.batch.build_tasks import BuildMode, BuildTask, New, build_task
+from spark_jobs.batch.build_tasks import BuildMode, BuildTask, New, build_task, days_together
 from spark_jobs.batch.hot_keys import hot_keys
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.ledger.schema import Build, HotKey, Run
@@ -34,22 +34,15 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
     current = store.current_publication()
     sources = store.sources(current) if current else {}
     tasks = _tasks(store, views, run, sources)
-    if current is not None and all(is_done(task) for task in tasks):
+    if current is not None and all(task.mode is BuildMode.SAME and task.base.cut == task.cut for task in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
+    tasks.sort(key=lambda task: (isinstance(task.view, AggregateView), task.view.id))  # sequences cost the most
     with ThreadPoolExecutor(settings().cores) as pool:
-        for line in pool.map(lambda task: _build(spark, store, task), sorted(tasks, key=_costliest_first)):
+        for line in pool.map(lambda task: _build(spark, store, task), tasks):
             say(line)
     store.progress(run_id, "build", nothing_new=False)
-
-
-def is_done(task: BuildTask) -> bool:
-    return task.mode is BuildMode.SAME and task.base.cut == task.cut
-
-
-def _costliest_first(task: BuildTask) -> tuple[bool, str]:
-    return isinstance(task.view, AggregateView), task.view.id
 
 
 def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
@@ -61,11 +54,7 @@ def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> 
 
 def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
     """Event type -> days whose facts this run has replaced, or a run after the published build."""
-    changed: dict[str, list[str]] = {}
-    for earlier in store.runs_since_base(run.run_id):
-        for event_type, days in earlier.summary.get("changed_days", {}).items():
-            changed[event_type] = sorted({*changed.get(event_type, ()), *days})
-    return changed
+    return days_together(earlier.summary.get("changed_days", {}) for earlier in store.runs_since_base(run.run_id))
 
 
 def _new_facts(views: Iterable[View], above: int, cut: int) -> New:

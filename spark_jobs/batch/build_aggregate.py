@@ -41,10 +41,8 @@ def _laid_out(view: AggregateView, rows: DataFrame) -> DataFrame:
 
 
 def _sql(spark: SparkSession, view: AggregateView, task: BuildTask) -> str:
-    if task.mode is BuildMode.FULL:
-        return _partials(spark, view, Slice(task.cut))
-    if task.mode is BuildMode.BUCKETS:
-        return _partials(spark, view, Slice(task.cut, days=task.days))
+    if task.mode is not BuildMode.MERGE:
+        return _partials(spark, view, Slice(task.cut, days=task.days or None))
     new = _partials(spark, view, Slice(task.cut, above=task.base.cut))
     names = listed(view.partial_schema.names, Dialect.SPARK)
     built = spark_reader.relation(spark_reader.rows(spark, view.tables[0], task.base.batch_version))

@@ -5,7 +5,7 @@ quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
@@ -14,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.batch import decode_job, decode_tables, quarantine_release
+from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.batch.decode_job import QUARANTINED, DecodedFiles, JudgedBy, fact_columns
 from spark_jobs.batch.decode_tables import DUPLICATE, Output
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
-from spark_jobs.engine import record_outcomes
+from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
@@ -73,8 +74,7 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by:
         decoded = decode_job.decoded(LogRecords(spark, tuple(todo.ranges())), judged_by, _history(spark, todo), folder)
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
-            for event_type, days in _changed_days(spark, todo, decoded).items():
-                changed[event_type] = sorted({*changed.get(event_type, ()), *days})
+            changed = days_together([changed, _changed_days(spark, todo, decoded)])
             store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
         return _write(todo, decoded, changed.keys(), say)
 
@@ -86,12 +86,9 @@ def _types_with_facts() -> list[str]:
 
 def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
     """The identities of all earlier facts, in one relation: a join per event type took most of a decode's time."""
-    types = [name for name in _types_with_facts() if name != record_outcomes.RECORD_OUTCOME] if todo.previous else []
-    return reduce(DataFrame.union, [_identities(spark, name, todo) for name in types]) if types else None
-
-
-def _identities(spark: SparkSession, event_type: str, todo: Scope) -> DataFrame:
-    return spark_reader.rows(spark, tables.facts(event_type)).where(todo.sql_history()).select("identity")
+    types = [name for name in _types_with_facts() if name != RECORD_OUTCOME] if todo.previous else []
+    earlier = [spark_reader.rows(spark, tables.facts(name)).where(todo.sql_history()) for name in types]
+    return reduce(DataFrame.union, [facts.select("identity") for facts in earlier]) if earlier else None
 
 
 def _write(todo: Scope, decoded: DecodedFiles, changed: Collection[str], say: Say) -> dict[str, Any]:
@@ -106,34 +103,26 @@ def _write(todo: Scope, decoded: DecodedFiles, changed: Collection[str], say: Sa
     with ThreadPoolExecutor(settings().cores) as pool:
         list(pool.map(lambda output: decode_tables.replace(output, todo), outputs))
     quarantined = decoded.counts[tables.QUARANTINE]
-    facts = sum(decoded.counts.values()) - quarantined - decoded.counts[tables.facts(record_outcomes.RECORD_OUTCOME)]
+    facts = sum(decoded.counts.values()) - quarantined - decoded.counts[tables.facts(RECORD_OUTCOME)]
     say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {decoded.duplicates:,} duplicates")
     return {"facts": facts, "quarantined": quarantined, "duplicates": decoded.duplicates}
 
 
 def _changed_days(spark: SparkSession, todo: Scope, decoded: DecodedFiles) -> dict[str, list[str]]:
     """Event type -> days whose facts changed when lsns were decoded again (I7: none, as a rule)."""
-    again = todo.sql_again()
-    before = _marks(
-        [(t, spark_reader.rows(spark, tables.facts(t)).where(again)) for t in project_contracts().event_types]
-    )
-    after = _marks(
-        [
-            (contract.event_type, decoded.rows(tables.facts(contract.event_type), fact_columns(contract)).where(again))
-            for contract in project_contracts()
-        ]
-    )
-    changed: dict[str, list[str]] = {}
-    for event_type, day in sorted(key for key in before | after if before.get(key) != after.get(key)):
-        changed.setdefault(event_type, []).append(day)
-    return changed
+    known = {contract.event_type: contract for contract in project_contracts()}
+    old = {name: spark_reader.rows(spark, tables.facts(name)) for name in known}
+    new = {name: decoded.rows(tables.facts(name), fact_columns(contract)) for name, contract in known.items()}
+    before, after = (_marks(facts_of, todo.sql_again()) for facts_of in (old, new))
+    differing = sorted(key for key in before | after if before.get(key) != after.get(key))
+    return days_together({event_type: [day]} for event_type, day in differing)
 
 
-def _marks(relations: Sequence[tuple[str, DataFrame]]) -> dict[tuple[str, str], tuple[int, int]]:
-    """(event type, day) -> count and hash of the facts; the hash ignores their order."""
+def _marks(facts_of: Mapping[str, DataFrame], again: str) -> dict[tuple[str, str], tuple[int, int]]:
+    """(event type, day) -> count and hash of the facts of the lsns `again`; the hash ignores their order."""
     parts = [
-        facts.select(F.lit(event_type).alias("t"), "day", F.xxhash64(*sorted(facts.columns)).alias("hash"))
-        for event_type, facts in relations
+        facts.where(again).select(F.lit(name).alias("t"), "day", F.xxhash64(*sorted(facts.columns)).alias("hash"))
+        for name, facts in facts_of.items()
     ]
     rows = reduce(DataFrame.unionByName, parts).groupBy("t", "day").agg(F.count("*"), F.bit_xor("hash"))
     return {(t, day.isoformat()): (count, mark) for t, day, count, mark in rows.collect()}
