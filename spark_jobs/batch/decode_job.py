@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow.fs import FileSystem, FileType
+from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -24,10 +24,10 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.contracts.schema_history import SchemaHistory
-from spark_jobs.engine import record_outcomes
-from spark_jobs.engine.decode.assemble import Decoded as Found
+from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import without
+from spark_jobs.engine.record_outcomes import RECORD_OUTCOME, of_duplicates
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import Written
@@ -68,9 +68,8 @@ def scratch(run_id: str) -> Iterator[str]:
     """An empty folder beside the tables, which the workers reach; it is removed afterwards."""
     root = f"{settings().warehouse}/decode.{run_id}"
     fs, path = FileSystem.from_uri(root)
-    if fs.get_file_info(path).type is not FileType.NotFound:  # left by a try that was killed
-        fs.delete_dir(path)
     fs.create_dir(path)
+    fs.delete_dir_contents(path)  # left by a try that was killed
     try:
         yield root
     finally:
@@ -88,13 +87,10 @@ def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None,
     losers = _read(spark, [lost], IDENTITIES)
     repeated = dict[str, int](losers.groupBy("event_type").count().collect())
     if repeated:
-        by_name |= _rewritten(
-            spark, {key: by_name[key] for key in (*repeated, record_outcomes.RECORD_OUTCOME) if key in by_name}, lost
-        )
-        by_name[record_outcomes.RECORD_OUTCOME] = [
-            *by_name.get(record_outcomes.RECORD_OUTCOME, ()),
-            *_written(losers, _noting()).get(record_outcomes.RECORD_OUTCOME, ()),
-        ]
+        touched = {name: by_name[name] for name in (*repeated, RECORD_OUTCOME) if name in by_name}
+        by_name |= _rewritten(spark, touched, lost)
+        outcomes = _written(losers, _writing_outcomes()).get(RECORD_OUTCOME, ())
+        by_name[RECORD_OUTCOME] = [*by_name.get(RECORD_OUTCOME, ()), *outcomes]
     by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in by_name.items()}
     return DecodedFiles(
         spark,
@@ -127,7 +123,7 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
     quarantine = tables.path(tables.QUARANTINE)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        pending, size = list[Found](), 0
+        pending, size = list[Decoded](), 0
         for batch in read(batches):
             pending.append(decode_logged(pa.Table.from_batches([batch]).cast(row_types.RECORD), *judged_by))
             size += batch.num_rows
@@ -136,17 +132,17 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
                 pending, size = [], 0
         yield from flushed(pending)
 
-    def flushed(pending: list[Found]) -> Iterator[pa.RecordBatch]:
+    def flushed(pending: list[Decoded]) -> Iterator[pa.RecordBatch]:
         identities = []
         for event_type in dict.fromkeys(name for chunk in pending for name in chunk.facts):
             facts = pa.concat_tables([chunk.facts[event_type] for chunk in pending if event_type in chunk.facts])
-            if event_type != record_outcomes.RECORD_OUTCOME:
+            if event_type != RECORD_OUTCOME:
                 identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
             yield from write(event_type, roots[event_type], _in_time(facts, event_type))
         if pending:
             rejects = pa.concat_tables([chunk.rejects for chunk in pending])
-            states = pa.array([STATE] * rejects.num_rows, pa.string())
-            yield from write(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
+            rows = rejects.append_column("state", pa.repeat(STATE, rejects.num_rows)).cast(QUARANTINED)
+            yield from write(tables.QUARANTINE, quarantine, rows)
         if identities:
             yield from write(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
 
@@ -173,7 +169,7 @@ def _rewritten(
             first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
             here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
             of_type = here & (ds.field("event_type") == event_type)  # an outcome may be of any type's record
-            losers = _table(lost, here if event_type == record_outcomes.RECORD_OUTCOME else of_type)
+            losers = _table(lost, here if event_type == RECORD_OUTCOME else of_type)
             yield from write(event_type, written.root, without(facts, losers.select(COORDINATES)))
 
     new = _written(task_files.shares(spark, len(old)), run)
@@ -181,18 +177,14 @@ def _rewritten(
     return {event_type: new.get(event_type, []) for event_type in by_name}
 
 
-def _noting() -> Task:
+def _writing_outcomes() -> Task:
     """A task that writes the outcomes of duplicates."""
-    root = tables.path(tables.facts(record_outcomes.RECORD_OUTCOME))
+    root = tables.path(tables.facts(RECORD_OUTCOME))
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        lost = [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]
-        if lost:
-            yield from write(
-                record_outcomes.RECORD_OUTCOME,
-                root,
-                _in_time(record_outcomes.of_duplicates(pa.concat_tables(lost)), record_outcomes.RECORD_OUTCOME),
-            )
+        if lost := [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]:
+            outcomes = of_duplicates(pa.concat_tables(lost))
+            yield from write(RECORD_OUTCOME, root, _in_time(outcomes, RECORD_OUTCOME))
 
     return run
 
