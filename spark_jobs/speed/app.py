@@ -85,7 +85,7 @@ class SpeedLayer:
         self.in_process = InProcessWriter(self.history)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
-        catch_up.restore_window(self.window)
+        partials_table.restore_window(self.window)
         catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.side_inputs, self._caught_up)
         self.alerts.notify(self.end.lsn, self.end.lsn)
         self._land_schemas()

@@ -83,9 +83,3 @@ def catch_up(
         else:
             failed = process_again(batch, gap.counts, missing, partials_table.duplicates(*gap.bounds), side_inputs)
         progress(gap, failed)
-
-
-def restore_window(window: IdWindow) -> None:
-    """Fill the window from the stored ids of recent micro-batches."""
-    for lsn, ids, finished_at in partials_table.recent_ids():
-        window.add(lsn, ids, finished_at)

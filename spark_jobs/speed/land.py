@@ -4,7 +4,7 @@ files of a micro-batch + lsn -> master.log -> where the log ends
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
@@ -31,22 +31,19 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     if (history := log_reader.read_schema_history()) == EVERY_SCHEMA:
         history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
         today = dt.datetime.now(dt.UTC).date()
-        _commit([], schema_history.rows(history.entries, today), today, BEFORE_ALL)
+        rows, root = schema_history.rows(history.entries, today), tables.path(tables.MASTER_LOG)
+        data_files.commit_beside([], [rows], root, ("landed_on", today), BEFORE_ALL)
     return history
 
 
-def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
+def commit(files: Sequence[Written], lsn: int, control: Mapping[str, object]) -> None:
     """Commit files of records at `lsn` with their `__batch__` row. `control`: the fields of `row_types.BATCH`.
 
-    All are in the partition of the day that `written` was made for.
+    All are in the partition of the day that `files` were made for.
     """
-    row, files_of_records = batch_row(lsn, control), list(written)
-    day = files_of_records[0].value if files_of_records else row["landed_on"][0].as_py()
-    _commit(files_of_records, row, day, lsn)
-
-
-def _commit(files: Iterable[Written], rows: pa.Table, landed_on: object, lsn: int) -> None:
-    data_files.commit_beside(files, [rows], tables.path(tables.MASTER_LOG), ("landed_on", landed_on), lsn)
+    row = batch_row(lsn, control)
+    day = files[0].value if files else row["landed_on"][0].as_py()
+    data_files.commit_beside(files, [row], tables.path(tables.MASTER_LOG), ("landed_on", day), lsn)
 
 
 def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:

@@ -1,13 +1,14 @@
 """speed.partials: its table, and what a start of the speed application reads from it. Nobody else writes it."""
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.settings import settings
 from spark_jobs.speed.pass_rows import partials_schema
 from spark_jobs.storage import ddl, duckdb_reader, tables
@@ -25,14 +26,14 @@ def create(views: Sequence[View]) -> None:
     ddl.create(tables.SPEED_PARTIALS, schema, partition_by=[SPAN], properties=properties)
 
 
-def recent_ids() -> Iterator[tuple[int, bytes, dt.datetime]]:
-    """lsn, ids and finished_at of the micro-batches in the window of known ids, in the order of their lsns."""
+def restore_window(window: IdWindow) -> None:
+    """Fill the window from the stored ids of recent micro-batches, in the order of their lsns."""
     since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=settings().id_window_seconds)
     finished = {lsn: done.at for lsn, done in covered(0).items() if done.at is not None and done.at >= since}
     wanted = pc.field("lsn").isin(pa.array(finished, pa.int64())) & (pc.field("view") == row_types.IDS_ROW)
     ids = _read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted).sort_by("lsn")
     for row in ids.to_pylist():
-        yield row["lsn"], row["ids"], finished[row["lsn"]]
+        window.add(row["lsn"], row["ids"], finished[row["lsn"]])
 
 
 def duplicates(first_lsn: int, last_lsn: int) -> pa.Table:

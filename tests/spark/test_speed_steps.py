@@ -110,7 +110,7 @@ def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(
     again = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 2), 2, hot_tables, window, NOW)
     assert again.counts(2)["facts"] == 0
     restored = IdWindow(3600, 1000)
-    catch_up.restore_window(restored)
+    partials_table.restore_window(restored)
     later = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 3), 3, hot_tables, restored, NOW)
     assert later.counts(3)["duplicates"] == 40
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
@@ -124,7 +124,7 @@ def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
     lost = records([*PAGES, *ORDERS[:5]], 2)
     writer.land(lost, 2, control(25))
     window = IdWindow(3600, 1000)
-    catch_up.restore_window(window)
+    partials_table.restore_window(window)
     catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
