@@ -26,7 +26,7 @@ from spark_jobs.contracts.model import Contract
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.engine.dedupe import without
+from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME, of_duplicates
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, tables, task_files
@@ -89,8 +89,6 @@ def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None,
     if repeated:
         touched = {name: by_name[name] for name in (*repeated, RECORD_OUTCOME) if name in by_name}
         by_name |= _rewritten(spark, touched, lost)
-        outcomes = _written(losers, _writing_outcomes()).get(RECORD_OUTCOME, ())
-        by_name[RECORD_OUTCOME] = [*by_name.get(RECORD_OUTCOME, ()), *outcomes]
     by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in by_name.items()}
     return DecodedFiles(
         spark,
@@ -159,7 +157,8 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
 def _rewritten(
     spark: SparkSession, by_name: Mapping[str, Sequence[tuple[int, Written]]], lost: str
 ) -> dict[str, list[tuple[int, Written]]]:
-    """The files again without the losers; the old ones are deleted."""
+    """The files again without the losers, whose outcomes are beside them; the old ones are deleted."""
+    outcomes = tables.path(tables.facts(RECORD_OUTCOME))
     old = [(event_type, file) for event_type, written in by_name.items() for _, file in written]
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -170,23 +169,14 @@ def _rewritten(
             here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
             of_type = here & (ds.field("event_type") == event_type)  # an outcome may be of any type's record
             losers = _table(lost, here if event_type == RECORD_OUTCOME else of_type)
-            yield from write(event_type, written.root, without(facts, losers.select(COORDINATES)))
+            kept, repeated = divided(facts, losers.select(COORDINATES))
+            yield from write(event_type, written.root, kept)
+            if event_type != RECORD_OUTCOME:
+                yield from write(RECORD_OUTCOME, outcomes, _in_time(of_duplicates(repeated), RECORD_OUTCOME))
 
     new = _written(task_files.shares(spark, len(old)), run)
     data_files.discard(file for _, file in old)
-    return {event_type: new.get(event_type, []) for event_type in by_name}
-
-
-def _writing_outcomes() -> Task:
-    """A task that writes the outcomes of duplicates."""
-    root = tables.path(tables.facts(RECORD_OUTCOME))
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        if lost := [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]:
-            outcomes = of_duplicates(pa.concat_tables(lost))
-            yield from write(RECORD_OUTCOME, root, _in_time(outcomes, RECORD_OUTCOME))
-
-    return run
+    return dict.fromkeys(by_name, []) | new
 
 
 def _table(address: str, where: ds.Expression | None = None) -> pa.Table:
