@@ -72,7 +72,7 @@ class Platform:
         records = pa.Table.from_pylist([self.record(event) for event in events], schema=row_types.RECORD)
         ranges = [Range(topic, 0, offset, self.offsets[topic]) for topic, offset in before.items()]
         writer, views = InProcessWriter(EVERY_SCHEMA), list(self.views)
-        writer.land(records, self.lsn, land.control(1, ranges, {}, START, records.num_rows))
+        writer.land(records, self.lsn, land.control(1, ranges, {}, START))
         side_inputs = SideInputs(views, 0)
         outcome = micro_batches.compute(writer, records, self.lsn, views, self._window(), START, side_inputs)
         self.recent = [*self.recent, outcome.verdict.ids.get(self.lsn, b"")][-WINDOW_LSNS:]

@@ -13,8 +13,8 @@ from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source
 
-New = Mapping[str, Mapping[str, int]]
-"""event type -> day (ISO) -> facts past the view's cut."""
+Days = Mapping[str, Iterable[str]]
+"""Event type -> days (ISO)."""
 
 
 class BuildMode(StrEnum):
@@ -38,18 +38,18 @@ class BuildTask:
     days: tuple[str, ...] = ()
 
 
-def days_together(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, list[str]]:
-    """Event type -> the days that any of the parts has for it, in order."""
+def days_together(parts: Iterable[Days]) -> dict[str, list[str]]:
+    """The days that any of the parts has for an event type, in order."""
     together: dict[str, list[str]] = {}
     for event_type, days in chain.from_iterable(part.items() for part in parts):
         together[event_type] = sorted({*together.get(event_type, ()), *days})
     return together
 
 
-def build_task(view: View, run: Run, base: Source, new: New, changed: Mapping[str, list[str]]) -> BuildTask:
+def build_task(view: View, run: Run, base: Source, new: Days, changed: Days) -> BuildTask:
     """The task of one view.
 
-    base: its source in the current publication. new: facts in (base.cut, cut]. changed: event type -> days whose
+    base: its source in the current publication. new: the days of facts in (base.cut, cut]. changed: the days whose
     older facts were replaced since that publication, by this run or by one that was not published.
     """
     touched, replaced = ({day for name in view.event_types for day in days.get(name, ())} for days in (new, changed))

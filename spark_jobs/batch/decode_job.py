@@ -176,12 +176,11 @@ def _rewritten(
 
     new = _written(task_files.shares(spark, len(old)), run)
     data_files.discard(file for _, file in old)
-    return dict.fromkeys(by_name, []) | new
+    return {name: new.get(name, []) for name in (*by_name, RECORD_OUTCOME)}
 
 
 def _table(address: str, where: ds.Expression | None = None) -> pa.Table:
-    fs, path = FileSystem.from_uri(address)
-    return ds.dataset(path, format="parquet", filesystem=fs).to_table(filter=where)
+    return ds.dataset(address, format="parquet").to_table(filter=where)
 
 
 def _losers(facts: DataFrame, history: DataFrame | None) -> DataFrame:

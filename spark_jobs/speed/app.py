@@ -9,8 +9,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -50,9 +49,6 @@ PROPERTIES = {
     # How often an idle query asks Kafka for news; the default, 10 ms, takes a third of a core for nothing.
     "spark.sql.streaming.pollingDelay": "50ms",
 }
-
-Control = Callable[[int], dict[str, object]]
-"""Number of records -> the fields of the `__batch__` row."""
 
 
 class SpeedLayer:
@@ -127,7 +123,7 @@ class SpeedLayer:
     def _land_nothing(self, schemas: Sequence[Entry] = (), accepted_loss: str | None = None) -> None:
         """Land a micro-batch without records."""
         ranges = [continuity.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
-        control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
+        control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC))
         lsn, nothing = self.end.lsn + 1, row_types.RECORD.empty_table()
         self.in_process.land(nothing, lsn, {**control, "accepted_loss": accepted_loss}, schemas)
         self._process(self.in_process.decode(nothing, lsn), lsn, 0, dt.datetime.now(dt.UTC))
@@ -167,7 +163,7 @@ class SpeedLayer:
             lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.epoch)
             size = sum(taken.until_offset - taken.from_offset for taken in ranges)
             records = self._stamped(batch, lsn)
-            control = partial(land.control, self.epoch, ranges, topic_ids, started_at)
+            control = land.control(self.epoch, ranges, topic_ids, started_at)
             clock = Clock()
             landed = self._in_process if size <= settings().direct_records else self._distributed
             count, taken = landed(records, lsn, control, clock)
@@ -178,19 +174,19 @@ class SpeedLayer:
             self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
             self.alerts.notify(lsn, lsn)
 
-    def _in_process(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Batch]:
+    def _in_process(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
         """Land in this process: the driver has the records, so they are evaluated once."""
         taken = records.toArrow().cast(row_types.RECORD)
         clock.lap("read")
-        self.in_process.land(taken, lsn, control(taken.num_rows))
+        self.in_process.land(taken, lsn, control)
         clock.lap("land")
         return taken.num_rows, self.in_process.decode(taken, lsn)
 
-    def _distributed(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Batch]:
+    def _distributed(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
         """Land by the workers, who read from Kafka once: two reads could differ (compaction, retention)."""
         taken = take(records, self.history, landed_on=dt.datetime.now(dt.UTC).date())
         clock.lap("read")
-        land.commit(taken.landed, lsn, control(taken.records))
+        land.commit(taken.landed, taken.records, lsn, control)
         clock.lap("land")
         return taken.records, taken
 

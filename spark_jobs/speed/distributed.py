@@ -8,7 +8,6 @@ through the JVM; landed ones are read from the log's files by the workers. No ro
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
 
@@ -20,19 +19,11 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.speed import staged_facts
+from spark_jobs.speed import pass_rows, staged_facts
 from spark_jobs.speed.land import stamped
 from spark_jobs.speed.partials_step import Derived
 from spark_jobs.speed.partials_table import OPEN, SPAN
-from spark_jobs.speed.pass_rows import (
-    FIXED,
-    control_rows,
-    laid_out,
-    partial_rows,
-    partials_schema,
-    record_rows,
-    views_over,
-)
+from spark_jobs.speed.pass_rows import FIXED, laid_out, record_rows
 from spark_jobs.speed.staged_facts import StagedFactsWriter
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import FileWriter, Written
@@ -103,9 +94,7 @@ def take(records: DataFrame | LogRecords, history: SchemaHistory, landed_on: dat
 def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_root: str, facts_root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         count = 0
-        with ExitStack() as opened:
-            log = opened.enter_context(FileWriter(log_root, ("landed_on", landed_on)))
-            facts = opened.enter_context(StagedFactsWriter(facts_root))
+        with FileWriter(log_root, ("landed_on", landed_on)) as log, StagedFactsWriter(facts_root) as facts:
             for batch in read(batches):
                 records = pa.Table.from_batches([batch]).cast(row_types.RECORD)
                 count += records.num_rows
@@ -122,16 +111,16 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
 
 def _deriving(files: Sequence[Written], views: Sequence[View], duplicates: pa.Table, given: Facts, root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        schema = partials_schema(views)
+        schema = pass_rows.partials_schema(views)
         with FileWriter(root, (SPAN, OPEN)) as partials:
             for number in task_files.numbers(batches):
                 for facts in staged_facts.portions(files[number].address):
-                    passed = views_over(facts, views, duplicates, given)
-                    for rows in partial_rows(passed, schema):
+                    passed = pass_rows.views_over(facts, views, duplicates, given)
+                    for rows in pass_rows.partial_rows(passed, schema):
                         partials.add(rows)
                     failures = ((0, {"view": view, "reason": reason}) for view, reason in passed.failed.items())
                     yield from _in_report(record_rows(row_types.REJECT_ROW, passed.rejects))
-                    yield from _in_report(control_rows(FAILURE_ROW, failures))
+                    yield from _in_report(pass_rows.control_rows(FAILURE_ROW, failures))
             yield from reported(PARTIALS, partials.written(), schema=REPORT)
 
     return run

@@ -33,7 +33,7 @@ class InProcessWriter:
 
     def land(self, records: pa.Table, lsn: int, control: Mapping[str, object], schemas: Sequence[Entry] = ()) -> None:
         """Land records and their control row in one commit, as `land.commit`, with schemas that come in force by it."""
-        row = batch_row(lsn, control)
+        row = batch_row(records.num_rows, lsn, control)
         day = row["landed_on"][0].as_py()
         parts = [stamped(records, day), schema_history.rows(schemas, day), row]
         _append(self._log, _in_schema(parts, row_types.LOG), lsn)

@@ -36,12 +36,12 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     return history
 
 
-def commit(files: Sequence[Written], lsn: int, control: Mapping[str, object]) -> None:
-    """Commit files of records at `lsn` with their `__batch__` row. `control`: the fields of `row_types.BATCH`.
+def commit(files: Sequence[Written], records: int, lsn: int, control: Mapping[str, object]) -> None:
+    """Commit files, of so many records, at `lsn` with their `__batch__` row. `control`: fields of `row_types.BATCH`.
 
     All are in the partition of the day that `files` were made for.
     """
-    row = batch_row(lsn, control)
+    row = batch_row(records, lsn, control)
     day = files[0].value if files else row["landed_on"][0].as_py()
     data_files.commit_beside(files, [row], tables.path(tables.MASTER_LOG), ("landed_on", day), lsn)
 
@@ -52,10 +52,10 @@ def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
     return dated.append_column("kind", pa.repeat(row_types.RECORD_ROW, records.num_rows))
 
 
-def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
-    """The control row of a micro-batch that lands now."""
+def batch_row(records: int, lsn: int, control: Mapping[str, object]) -> pa.Table:
+    """The control row of a micro-batch of so many records that lands now."""
     now = dt.datetime.now(dt.UTC)
-    batch = {**control, "landed_at": now}
+    batch = {**control, "records": records, "landed_at": now}
     row = {"lsn": lsn, "landed_on": now.date(), "kind": row_types.BATCH_ROW, "batch": batch}
     return pa.Table.from_pylist([row], schema=row_types.LOG)
 
@@ -80,13 +80,12 @@ def log_end() -> LogEnd:
 
 
 def control(
-    epoch: int, ranges: list[Range], topic_ids: Mapping[str, str], started_at: dt.datetime, records: int
+    epoch: int, ranges: list[Range], topic_ids: Mapping[str, str], started_at: dt.datetime
 ) -> dict[str, object]:
-    """The fields of a `__batch__` row, but for the landing time. Names every partition followed, also the idle ones."""
+    """What is known of a `__batch__` row before it lands. Names every partition followed, also the idle ones."""
     return {
         "epoch": epoch,
         "ranges": [asdict(taken) for taken in ranges],
         "topic_ids": list(topic_ids.items()),
-        "records": records,
         "started_at": started_at,
     }
