@@ -1,15 +1,13 @@
 """Decode records of the master log in one pass: facts, rejects and duplicates.
 
 master.log (the run's lsns) -> mapInArrow(decode) -> data files of facts.<type> and master.quarantine that no version
-names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, and
-their outcomes.
+names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, files
+of master.duplicates, and their outcomes.
 The layers share `decode`; what differs is de-duplication.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,29 +36,19 @@ COORDINATES = [name for name, _ in row_types.COORDINATES]
 IDENTITIES = pa.schema(
     [("event_type", pa.string()), ("identity", pa.binary()), *row_types.COORDINATES, ("timestamp", row_types.INSTANT)]
 )
+DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
 IDENTITY_FILE = "identities"
-"""The name of a file of identities; other files are named by the event type, or by the quarantine's table."""
+"""The name of a file of identities; other files are named by their table."""
 
 JudgedBy = tuple[SchemaHistory, int]
 """The schemas of the log, and the cut up to which they count."""
 
 
-@dataclass(frozen=True)
-class DecodedFiles:
-    """`files`: table -> files that hold its rows; `losers`: IDENTITIES of the duplicates, which no file holds."""
-
-    spark: SparkSession
-    files: Mapping[str, Sequence[Written]]
-    counts: Mapping[str, int]
-    losers: DataFrame
-    duplicates: int
-
-    def rows(self, table: str, schema: pa.Schema) -> DataFrame:
-        """The rows for a table."""
-        return _read(self.spark, [file.address for file in self.files.get(table, ())], schema)
+Files = dict[str, list[tuple[int, Written]]]
+"""Table -> the files with its rows, and how many rows each has."""
 
 
 @contextmanager
@@ -76,27 +64,24 @@ def scratch(run_id: str) -> Iterator[str]:
         fs.delete_dir(path)
 
 
-def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> DecodedFiles:
+def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> Files:
     """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: for temporary files."""
     spark = records.spark
     frame, read = records.tasks()
-    by_name = _written(frame, _decoding(read, judged_by, folder))
-    identities = _read(spark, [file.address for _, file in by_name.pop(IDENTITY_FILE, [])], IDENTITIES)
+    files = _written(frame, _decoding(read, judged_by, folder))
+    identities = rows(spark, [file.address for _, file in files.pop(IDENTITY_FILE, [])], IDENTITIES)
     lost = f"{folder}/losers"
     _losers(identities, history).write.parquet(lost)
-    losers = _read(spark, [lost], IDENTITIES)
-    repeated = dict[str, int](losers.groupBy("event_type").count().collect())
-    if repeated:
-        touched = {name: by_name[name] for name in (*repeated, RECORD_OUTCOME) if name in by_name}
-        by_name |= _rewritten(spark, touched, lost)
-    by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in by_name.items()}
-    return DecodedFiles(
-        spark,
-        files={table: [file for _, file in rows] for table, rows in by_table.items()},
-        counts=Counter({table: sum(count for count, _ in rows) for table, rows in by_table.items()}),
-        losers=losers,
-        duplicates=sum(repeated.values()),
-    )
+    repeated = [
+        event_type for (event_type,) in rows(spark, [lost], IDENTITIES).select("event_type").distinct().collect()
+    ]
+    return files | _rewritten(spark, files, [*repeated, RECORD_OUTCOME], lost) if repeated else files
+
+
+def rows(spark: SparkSession, addresses: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """The rows of Parquet files."""
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    return spark.read.schema(columns).parquet(*addresses) if addresses else spark.createDataFrame([], columns)
 
 
 def fact_columns(contract: Contract) -> pa.Schema:
@@ -107,12 +92,7 @@ def fact_columns(contract: Contract) -> pa.Schema:
     return pa.schema([*fields, ("day", pa.date32())])
 
 
-def _read(spark: SparkSession, addresses: list[str], schema: pa.Schema) -> DataFrame:
-    columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-    return spark.read.schema(columns).parquet(*addresses) if addresses else spark.createDataFrame([], columns)
-
-
-def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]]]:
+def _written(frame: DataFrame, task: Task) -> Files:
     return task_files.files(task_files.run(frame, task))
 
 
@@ -136,11 +116,11 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
             facts = pa.concat_tables([chunk.facts[event_type] for chunk in pending if event_type in chunk.facts])
             if event_type != RECORD_OUTCOME:
                 identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
-            yield from write(event_type, roots[event_type], _in_time(facts, event_type))
+            yield from write(tables.facts(event_type), roots[event_type], _in_time(facts, event_type))
         if pending:
             rejects = pa.concat_tables([chunk.rejects for chunk in pending])
-            rows = rejects.append_column("state", pa.repeat(STATE, rejects.num_rows)).cast(QUARANTINED)
-            yield from write(tables.QUARANTINE, quarantine, rows)
+            held = rejects.append_column("state", pa.repeat(STATE, rejects.num_rows)).cast(QUARANTINED)
+            yield from write(tables.QUARANTINE, quarantine, held)
         if identities:
             yield from write(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
 
@@ -154,12 +134,10 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
     return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
 
 
-def _rewritten(
-    spark: SparkSession, by_name: Mapping[str, Sequence[tuple[int, Written]]], lost: str
-) -> dict[str, list[tuple[int, Written]]]:
-    """The files again without the losers, whose outcomes are beside them; the old ones are deleted."""
-    outcomes = tables.path(tables.facts(RECORD_OUTCOME))
-    old = [(event_type, file) for event_type, written in by_name.items() for _, file in written]
+def _rewritten(spark: SparkSession, files: Files, event_types: Iterable[str], lost: str) -> Files:
+    """The facts again without the losers, and what is left of these; the old files are deleted."""
+    old = [(name, file) for name in event_types for _, file in files.get(tables.facts(name), ())]
+    outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in task_files.numbers(batches):
@@ -170,13 +148,15 @@ def _rewritten(
             of_type = here & (ds.field("event_type") == event_type)  # an outcome may be of any type's record
             losers = _table(lost, here if event_type == RECORD_OUTCOME else of_type)
             kept, repeated = divided(facts, losers.select(COORDINATES))
-            yield from write(event_type, written.root, kept)
+            yield from write(tables.facts(event_type), written.root, kept)
             if event_type != RECORD_OUTCOME:
-                yield from write(RECORD_OUTCOME, outcomes, _in_time(of_duplicates(repeated), RECORD_OUTCOME))
+                noted = _in_time(of_duplicates(repeated), RECORD_OUTCOME)
+                yield from write(tables.facts(RECORD_OUTCOME), outcomes, noted)
+                yield from write(tables.DUPLICATES, duplicates, repeated.select(DUPLICATE.names).cast(DUPLICATE))
 
     new = _written(task_files.shares(spark, len(old)), run)
     data_files.discard(file for _, file in old)
-    return {name: new.get(name, []) for name in (*by_name, RECORD_OUTCOME)}
+    return {tables.facts(name): [] for name, _ in old} | new
 
 
 def _table(address: str, where: ds.Expression | None = None) -> pa.Table:

@@ -5,25 +5,27 @@ quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.batch import decode_job, decode_tables, quarantine_release
+from spark_jobs.batch import decode_job, quarantine_release
 from spark_jobs.batch.build_tasks import days_together
-from spark_jobs.batch.decode_job import QUARANTINED, DecodedFiles, JudgedBy, fact_columns
-from spark_jobs.batch.decode_tables import DUPLICATE, Output
+from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, Files, JudgedBy, fact_columns
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, log_reader, spark_reader, tables
+from spark_jobs.storage import data_files, ddl, duckdb_reader, log_reader, spark_reader, spark_writer, tables
+from spark_jobs.storage.data_files import Written
 from spark_jobs.storage.log_reader import LogRecords
 from spark_jobs.storage.lsn_ranges import Scope, ranges_of, scope
 from spark_jobs.storage.spark_reader import in_days
@@ -38,12 +40,22 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
     """Bring the facts to the run's cut and decode its days again; do nothing if the run has done so."""
     if run.step != "plan":
         return
-    decode_tables.create()
+    create_tables()
     history = log_reader.read_schema_history()
     back = _released(store, run, history, say)
     todo = scope(run.previous_cut, run.cut, [*_lsns_of(run.days, run.previous_cut), *back])
     summary = {} if todo.is_empty else _decode(spark, store, run, todo, (history, run.cut), say)
     store.progress(run.run_id, "decode", **summary)
+
+
+def create_tables() -> None:
+    """Create every table of this step, with a column for every field of its contract."""
+    # What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
+    statistics = ddl.looked_up_by("lsn", "day", "occurred_at")
+    for contract in project_contracts():
+        ddl.create(tables.facts(contract.event_type), fact_columns(contract), properties=statistics)
+    ddl.create(tables.QUARANTINE, QUARANTINED)
+    ddl.create(tables.DUPLICATES, DUPLICATE)
 
 
 def _released(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[int]:
@@ -76,7 +88,7 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by:
         if todo.again:
             changed = days_together([changed, _changed_days(spark, todo, decoded)])
             store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
-        return _write(todo, decoded, changed.keys(), say)
+        return _write(spark, todo, decoded, changed.keys(), say)
 
 
 def _types_with_facts() -> list[str]:
@@ -91,28 +103,59 @@ def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
     return reduce(DataFrame.union, [facts.select("identity") for facts in earlier]) if earlier else None
 
 
-def _write(todo: Scope, decoded: DecodedFiles, changed: Collection[str], say: Say) -> dict[str, Any]:
-    known, again = project_contracts(), bool(todo.again)
-    wanted = [(tables.facts(c.event_type), fact_columns(c), c.event_type in changed) for c in known]
-    wanted.append((tables.QUARANTINE, QUARANTINED, again))
-    outputs = [
-        Output(table, decoded.rows(table, columns), decoded.counts[table] > 0, also_again, decoded.files.get(table, ()))
-        for table, columns, also_again in wanted
-    ]
-    outputs.append(Output(tables.DUPLICATES, decoded.losers.select(DUPLICATE.names), decoded.duplicates > 0, again))
+def _write(spark: SparkSession, todo: Scope, decoded: Files, changed: Collection[str], say: Say) -> dict[str, Any]:
+    again = bool(todo.again)
+    outputs = [(tables.facts(c.event_type), fact_columns(c), c.event_type in changed) for c in project_contracts()]
+    outputs += [(tables.QUARANTINE, QUARANTINED, again), (tables.DUPLICATES, DUPLICATE, again)]
+
+    def replace_in(output: tuple[str, pa.Schema, bool]) -> None:
+        table, columns, also_again = output
+        files = [file for _, file in decoded.get(table, ())]
+        replace(table, _rows(spark, decoded, table, columns), files, todo, also_again)
+
     with ThreadPoolExecutor(settings().cores) as pool:
-        list(pool.map(lambda output: decode_tables.replace(output, todo), outputs))
-    quarantined = decoded.counts[tables.QUARANTINE]
-    facts = sum(decoded.counts.values()) - quarantined - decoded.counts[tables.facts(RECORD_OUTCOME)]
-    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {decoded.duplicates:,} duplicates")
-    return {"facts": facts, "quarantined": quarantined, "duplicates": decoded.duplicates}
+        list(pool.map(replace_in, outputs))
+    counts = {table: sum(count for count, _ in decoded.get(table, ())) for table, *_ in outputs}
+    quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)
+    facts = sum(counts.values()) - counts[tables.facts(RECORD_OUTCOME)]
+    say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
+    return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
 
 
-def _changed_days(spark: SparkSession, todo: Scope, decoded: DecodedFiles) -> dict[str, list[str]]:
+def _rows(spark: SparkSession, decoded: Files, table: str, columns: pa.Schema) -> DataFrame:
+    return decode_job.rows(spark, [file.address for _, file in decoded.get(table, ())], columns)
+
+
+def replace(table: str, rows: DataFrame, files: Sequence[Written], todo: Scope, also_again: bool) -> None:
+    """Replace the table's rows of the new lsns, and if `also_again` of those decoded again, by those of the files.
+
+    Where the table has no such rows, as in every first try of new lsns, the files become part of it as they are.
+    """
+    where = todo.sql(only_new=not also_again)
+    if also_again or _newest_lsn(table) > todo.previous:
+        spark_writer.replace_where(rows.where(where), table, where)
+    elif files and not todo.again:
+        data_files.commit(tables.path(table), files, {"cut": str(todo.cut)})
+        return
+    elif files:
+        spark_writer.append(rows.where(where), table)
+    data_files.discard(files)
+
+
+def _newest_lsn(table: str) -> int:
+    """The newest lsn, from the table's file statistics; 2**63 - 1 if a file has none."""
+    files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
+    if not files.num_rows:
+        return 0
+    newest: Iterable[int | None] = files["max.lsn"].to_pylist() if "max.lsn" in files.column_names else [None]
+    return max(2**63 - 1 if lsn is None else lsn for lsn in newest)
+
+
+def _changed_days(spark: SparkSession, todo: Scope, decoded: Files) -> dict[str, list[str]]:
     """Event type -> days whose facts changed when lsns were decoded again (I7: none, as a rule)."""
     known = {contract.event_type: contract for contract in project_contracts()}
     old = {name: spark_reader.rows(spark, tables.facts(name)) for name in known}
-    new = {name: decoded.rows(tables.facts(name), fact_columns(contract)) for name, contract in known.items()}
+    new = {name: _rows(spark, decoded, tables.facts(name), fact_columns(known[name])) for name in known}
     before, after = (_marks(facts_of, todo.sql_again()) for facts_of in (old, new))
     differing = sorted(key for key in before | after if before.get(key) != after.get(key))
     return days_together({event_type: [day]} for event_type, day in differing)
