@@ -46,7 +46,6 @@ IDENTITY_FILE = "identities"
 JudgedBy = tuple[SchemaHistory, int]
 """The schemas of the log, and the cut up to which they count."""
 
-
 Files = dict[str, list[tuple[int, Written]]]
 """Table -> the files with its rows, and how many rows each has."""
 
@@ -72,9 +71,7 @@ def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None,
     identities = rows(spark, [file.address for _, file in files.pop(IDENTITY_FILE, [])], IDENTITIES)
     lost = f"{folder}/losers"
     _losers(identities, history).write.parquet(lost)
-    repeated = [
-        event_type for (event_type,) in rows(spark, [lost], IDENTITIES).select("event_type").distinct().collect()
-    ]
+    repeated = rows(spark, [lost], IDENTITIES).select("event_type").distinct().toArrow()["event_type"].to_pylist()
     return files | _rewritten(spark, files, [*repeated, RECORD_OUTCOME], lost) if repeated else files
 
 
@@ -135,7 +132,7 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
 
 
 def _rewritten(spark: SparkSession, files: Files, event_types: Iterable[str], lost: str) -> Files:
-    """The facts again without the losers, and what is left of these; the old files are deleted."""
+    """The facts again without the losers, these as duplicates, and their outcomes; the old files are deleted."""
     old = [(name, file) for name in event_types for _, file in files.get(tables.facts(name), ())]
     outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
 
