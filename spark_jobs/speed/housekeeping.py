@@ -4,8 +4,8 @@ clock + ledger requests -> compaction and trimming of the hot tables. What remov
 committed under the turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
 """
 
-import datetime as dt
 import logging
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -61,21 +61,14 @@ class Housekeeping:
         with self._turn:
             end, partitions = self._end(), self._broker.partitions()[1]
             available = self._broker.available(partitions)
+        idle_ms = self._status.idle_seconds() * 1000
         lag, alarms = Counter[str](), dict[str, str]()
         for (topic, partition), (earliest, latest) in available.items():
             position = end.offsets.get((topic, partition), earliest)
             lag[topic] += latest - position
-            if position < latest and self._is_old(topic):
+            if position < latest and idle_ms > self._retention.get(topic, math.inf) * settings().retention_alarm_share:
                 alarms[f"retention: {topic}"] = f"unread records of partition {partition} near the end of retention"
         self._status.set(lag=lag.total(), lag_by_topic=lag, alarms=alarms)
-
-    def _is_old(self, topic: str) -> bool:
-        retention = self._retention.get(topic)
-        last = self._status.last_batch_at()
-        if retention is None or last is None:
-            return False
-        age_ms = (dt.datetime.now(dt.UTC) - last).total_seconds() * 1000
-        return age_ms > retention * settings().retention_alarm_share
 
     def _answer_one_request(self) -> None:
         if (request := self._store.next_request(["trim"])) is None:

@@ -94,10 +94,10 @@ class Status:
         last = {"records": records, **counts, "seconds": rounded, "at": dt.datetime.now(dt.UTC).isoformat()}
         self.set(lsn=lsn, last_batch=last, batch_began_at=None)
 
-    def last_batch_at(self) -> dt.datetime | None:
-        """When the last micro-batch was complete."""
+    def idle_seconds(self) -> float:
+        """Since the last micro-batch was complete; 0 before the first."""
         last = self._state.get("last_batch")
-        return dt.datetime.fromisoformat(last["at"]) if last else None
+        return _seconds_since(dt.datetime.fromisoformat(last["at"])) if last else 0.0
 
     def beat(self) -> None:
         with self._lock:
