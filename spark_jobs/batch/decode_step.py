@@ -5,7 +5,7 @@ quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
@@ -25,7 +25,6 @@ from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, ddl, duckdb_reader, log_reader, spark_reader, spark_writer, tables
-from spark_jobs.storage.data_files import Written
 from spark_jobs.storage.log_reader import LogRecords
 from spark_jobs.storage.lsn_ranges import Scope, ranges_of, scope
 from spark_jobs.storage.spark_reader import in_days
@@ -107,14 +106,8 @@ def _write(spark: SparkSession, todo: Scope, decoded: Files, changed: Collection
     again = bool(todo.again)
     outputs = [(tables.facts(c.event_type), fact_columns(c), c.event_type in changed) for c in project_contracts()]
     outputs += [(tables.QUARANTINE, QUARANTINED, again), (tables.DUPLICATES, DUPLICATE, again)]
-
-    def replace_in(output: tuple[str, pa.Schema, bool]) -> None:
-        table, columns, also_again = output
-        files = [file for _, file in decoded.get(table, ())]
-        replace(table, _rows(spark, decoded, table, columns), files, todo, also_again)
-
     with ThreadPoolExecutor(settings().cores) as pool:
-        list(pool.map(replace_in, outputs))
+        list(pool.map(lambda output: replace(*output, spark, decoded, todo), outputs))
     counts = {table: sum(count for count, _ in decoded.get(table, ())) for table, *_ in outputs}
     quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)
     facts = sum(counts.values()) - counts[tables.facts(RECORD_OUTCOME)]
@@ -126,11 +119,12 @@ def _rows(spark: SparkSession, decoded: Files, table: str, columns: pa.Schema) -
     return decode_job.rows(spark, [file.address for _, file in decoded.get(table, ())], columns)
 
 
-def replace(table: str, rows: DataFrame, files: Sequence[Written], todo: Scope, also_again: bool) -> None:
-    """Replace the table's rows of the new lsns, and if `also_again` of those decoded again, by those of the files.
+def replace(table: str, columns: pa.Schema, also_again: bool, spark: SparkSession, decoded: Files, todo: Scope) -> None:
+    """Replace the table's rows of the new lsns, and if `also_again` of those decoded again, by those of its files.
 
     Where the table has no such rows, as in every first try of new lsns, the files become part of it as they are.
     """
+    files, rows = [file for _, file in decoded.get(table, ())], _rows(spark, decoded, table, columns)
     where = todo.sql(only_new=not also_again)
     if also_again or _newest_lsn(table) > todo.previous:
         spark_writer.replace_where(rows.where(where), table, where)
@@ -145,10 +139,9 @@ def replace(table: str, rows: DataFrame, files: Sequence[Written], todo: Scope, 
 def _newest_lsn(table: str) -> int:
     """The newest lsn, from the table's file statistics; 2**63 - 1 if a file has none."""
     files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
-    if not files.num_rows:
-        return 0
-    newest: Iterable[int | None] = files["max.lsn"].to_pylist() if "max.lsn" in files.column_names else [None]
-    return max(2**63 - 1 if lsn is None else lsn for lsn in newest)
+    known = "max.lsn" in files.column_names
+    newest: list[int | None] = files["max.lsn"].to_pylist() if known else [None] * files.num_rows
+    return max((2**63 - 1 if lsn is None else lsn for lsn in newest), default=0)
 
 
 def _changed_days(spark: SparkSession, todo: Scope, decoded: Files) -> dict[str, list[str]]:

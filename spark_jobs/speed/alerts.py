@@ -15,7 +15,7 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
@@ -26,8 +26,8 @@ from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, instant, quote, rendered
 from spark_jobs.messaging.producer import Producer, Record
 from spark_jobs.settings import settings
+from spark_jobs.speed import partials_table
 from spark_jobs.speed.status import Status
-from spark_jobs.storage import duckdb_reader, tables
 
 log = logging.getLogger("tidemark.speed.alerts")
 
@@ -112,10 +112,9 @@ class Alerts:
 
 def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
     """The view's rows of (above, upto] in speed.partials: lsn and its stored columns."""
-    of = (ds.field("view") == view.column) & (ds.field("lsn") > above) & (ds.field("lsn") <= upto)
-    names = view.partial_schema.names
-    columns = {"lsn": ds.field("lsn"), **{name: ds.field(view.column, name) for name in names}}
-    return duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns, filter=of)
+    lsn, names = pc.field("lsn"), view.partial_schema.names
+    wanted = (pc.field("view") == view.column) & (lsn > above) & (lsn <= upto)
+    return partials_table.read({"lsn": lsn, **{name: pc.field(view.column, name) for name in names}}, wanted)
 
 
 def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[str, Any]]:
