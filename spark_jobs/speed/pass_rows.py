@@ -39,10 +39,8 @@ class Verdict:
         order = np.argsort(lsns, kind="stable")
         distinct, starts = np.unique(lsns[order], return_index=True)
         identities = np.frombuffer(packed(self.kept), "V16")[order]
-        bounds = pairwise([*starts.tolist(), len(order)])
-        return {
-            lsn: identities[start:end].tobytes() for lsn, (start, end) in zip(distinct.tolist(), bounds, strict=True)
-        }
+        bounds = zip(distinct.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True)
+        return {lsn: identities[start:end].tobytes() for lsn, (start, end) in bounds}
 
 
 def partials_schema(views: Sequence[View]) -> pa.Schema:
@@ -87,8 +85,12 @@ def laid_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def record_rows(kind: str, records: pa.Table) -> pa.Table:
     """A control row per record, with those of its columns that `control` has (schema FIXED)."""
-    control = laid_out(records, pa.schema(list(row_types.CONTROL))).to_struct_array()
-    return pa.table([pa.repeat(kind, records.num_rows), records["lsn"], control], schema=FIXED)
+    size, names, fields = records.num_rows, records.column_names, list(row_types.CONTROL)
+    columns = [
+        records[f.name].combine_chunks().cast(f.type) if f.name in names else pa.nulls(size, f.type) for f in fields
+    ]
+    control = pa.StructArray.from_arrays(columns, fields=fields)
+    return pa.table([pa.repeat(kind, size), records["lsn"], control], schema=FIXED)
 
 
 def control_rows(kind: str, controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Table:
