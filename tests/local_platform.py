@@ -28,7 +28,6 @@ from spark_jobs.registry.views import Views, project_views
 from spark_jobs.speed import land, partials_table
 from spark_jobs.speed.continuity import Range
 from spark_jobs.speed.in_process import InProcessWriter
-from spark_jobs.speed.pass_rows import per_lsn
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
@@ -73,10 +72,10 @@ class Platform:
         records = pa.Table.from_pylist([self.record(event) for event in events], schema=row_types.RECORD)
         ranges = [Range(topic, 0, offset, self.offsets[topic]) for topic, offset in before.items()]
         writer, views = InProcessWriter(EVERY_SCHEMA), list(self.views)
-        writer.land(records, self.lsn, land.control(1, ranges, {}, START, records.num_rows))
+        writer.land(records, self.lsn, land.control(1, ranges, {}, START))
         side_inputs = SideInputs(views, 0)
         outcome = micro_batches.compute(writer, records, self.lsn, views, self._window(), START, side_inputs)
-        self.recent = [*self.recent, dict(per_lsn(outcome.verdict.kept)).get(self.lsn, b"")][-WINDOW_LSNS:]
+        self.recent = [*self.recent, outcome.verdict.ids.get(self.lsn, b"")][-WINDOW_LSNS:]
         return self.lsn
 
     def _window(self) -> IdWindow:

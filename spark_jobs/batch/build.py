@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from spark_jobs.batch import build_aggregate, build_sequence
-from spark_jobs.batch.build_tasks import BuildMode, BuildTask, New, build_task
+from spark_jobs.batch.build_tasks import BuildMode, BuildTask, build_task, days_together
 from spark_jobs.batch.hot_keys import hot_keys
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.ledger.schema import Build, HotKey, Run
@@ -34,61 +34,54 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
     current = store.current_publication()
     sources = store.sources(current) if current else {}
     tasks = _tasks(store, views, run, sources)
-    if current is not None and all(is_done(task) for task in tasks):
+    if current is not None and all(task.mode is BuildMode.SAME and task.base.cut == task.cut for task in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
+    tasks.sort(key=lambda task: (isinstance(task.view, AggregateView), task.view.id))  # sequences cost the most
     with ThreadPoolExecutor(settings().cores) as pool:
-        for line in pool.map(lambda task: _build(spark, store, task), sorted(tasks, key=_costliest_first)):
+        for line in pool.map(lambda task: _build(spark, store, task), tasks):
             say(line)
     store.progress(run_id, "build", nothing_new=False)
-
-
-def is_done(task: BuildTask) -> bool:
-    return task.mode is BuildMode.SAME and task.base.cut == task.cut
-
-
-def _costliest_first(task: BuildTask) -> tuple[bool, str]:
-    return isinstance(task.view, AggregateView), task.view.id
 
 
 def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
     changed = changed_days(store, run)
     bases = with_unbuilt((view.id for view in views), sources)
-    new = {cut: _new_facts(views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
+    new = {cut: _new_days(views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
     return [build_task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
 
 
 def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
     """Event type -> days whose facts this run has replaced, or a run after the published build."""
-    changed: dict[str, list[str]] = {}
-    for earlier in store.runs_since_base(run.run_id):
-        for event_type, days in earlier.summary.get("changed_days", {}).items():
-            changed[event_type] = sorted({*changed.get(event_type, ()), *days})
-    return changed
+    return days_together(earlier.summary.get("changed_days", {}) for earlier in store.runs_since_base(run.run_id))
 
 
-def _new_facts(views: Iterable[View], above: int, cut: int) -> New:
-    """Facts per event type and day with an lsn in (above, cut]; counted from the files, as Spark plans each table."""
+def _new_days(views: Iterable[View], above: int, cut: int) -> dict[str, list[str]]:
+    """Event type -> days of its facts with an lsn in (above, cut]; read from the files, as Spark plans each table."""
     if above >= cut:
         return {}
     types = sorted({event_type for view in views for event_type in view.event_types})
-    new: dict[str, dict[str, int]] = {}
+    new = f"WHERE lsn > {above:d} AND lsn <= {cut:d}"
     with duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types}) as con:
-        for event_type in types:
-            counted = f'SELECT day, count(*) FROM "{event_type}" WHERE lsn > {above:d} AND lsn <= {cut:d} GROUP BY day'
-            if days := con.execute(counted).fetchall():
-                new[event_type] = {day.isoformat(): count for day, count in days}
-    return new
+        days = {name: con.execute(f'SELECT DISTINCT day FROM "{name}" {new}').fetchall() for name in types}
+    return {event_type: [day.isoformat() for (day,) in of_type] for event_type, of_type in days.items()}
 
 
 def _build(spark: SparkSession, store: Store, task: BuildTask) -> str:
     """Build one view and record its versions; returns the line to show."""
     started = time.monotonic()
-    source = _built(spark, task)
+    if task.mode is BuildMode.SAME:
+        source = replace(task.base, cut=task.cut, hot_keys=())
+    elif isinstance(task.view, AggregateView):
+        source = build_aggregate.build(spark, task.view, task)
+    else:
+        source = build_sequence.build(spark, task.view, task)
     rows = duckdb_reader.row_count(task.view.tables[-1], source.versions[-1])
     seconds = time.monotonic() - started
-    assert source.batch_version is not None
+    hot: list[HotKey] | None = None
+    if isinstance(task.view, SequenceView) and task.mode is not BuildMode.SAME:
+        hot = hot_keys(task.view, source.versions[0], settings().stretch_max_rows)
     store.record_build(
         Build(
             run_id=task.run_id,
@@ -96,29 +89,14 @@ def _build(spark: SparkSession, store: Store, task: BuildTask) -> str:
             mode=task.mode.value,
             cut=task.cut,
             horizon=source.horizon,
-            batch_version=source.batch_version,
+            batch_version=source.versions[0],
             results_version=source.results_version,
             row_count=rows,
             seconds=seconds,
             finished_at=datetime.now(UTC),
         ),
-        _hot_keys(task, source.batch_version),
+        hot,
     )
     store.progress(task.run_id, "decode")  # still alive, and still not superseded
     touched = f", {len(task.days)} days" if task.mode is BuildMode.BUCKETS else ""
     return f"built {task.view.id}: {task.mode.value}{touched}, {rows:,} rows, {seconds:.1f} s"
-
-
-def _hot_keys(task: BuildTask, version: int) -> list[HotKey] | None:
-    if task.mode is BuildMode.SAME or not isinstance(task.view, SequenceView):
-        return None
-    return hot_keys(task.view, version, settings().stretch_max_rows)
-
-
-def _built(spark: SparkSession, task: BuildTask) -> Source:
-    """The source of the view after its build."""
-    if task.mode is BuildMode.SAME:
-        return replace(task.base, cut=task.cut, hot_keys=())
-    if isinstance(task.view, AggregateView):
-        return build_aggregate.build(spark, task.view, task)
-    return build_sequence.build(spark, task.view, task)

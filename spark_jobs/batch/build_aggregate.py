@@ -4,7 +4,7 @@ facts -> partials (-> merged with what was built) -> one new version.
 """
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask
 from spark_jobs.definitions.bound_view import AggregateView
@@ -17,34 +17,23 @@ from spark_jobs.storage.spark_reader import Slice
 
 def build(spark: SparkSession, view: AggregateView, task: BuildTask) -> Source:
     """Build batch.<view> at the task's cut."""
-    [table] = view.tables
-    columns = _columns(view)
+    [table], keys = view.tables, list(view.key_schema.names)
+    bucket = [(spark_writer.BUCKET_DAY, pa.date32())] if view.bucket else []
+    columns = pa.schema([*view.partial_schema, *bucket])
     spark_writer.create(table, columns)
     rows = spark.sql(_sql(spark, view, task)).select(columns.names)
+    rows = spark_writer.by_bucket(rows, keys) if view.bucket else spark_writer.sorted_by(rows, keys)
     if task.mode is BuildMode.BUCKETS:
         assert task.base.batch_version is not None
-        version = spark_writer.replace_days(spark, _laid_out(view, rows), table, task.days, task.base.batch_version)
+        version = spark_writer.replace_days(spark, rows, table, task.days, task.base.batch_version)
     else:
-        keys = [name for name in (*view.key_schema.names, spark_writer.BUCKET_DAY) if name in columns.names]
-        version = spark_writer.overwrite(_laid_out(view, rows), table, keys)
+        version = spark_writer.overwrite(rows, table, [*keys, *(name for name, _ in bucket)])
     return Source(batch_version=version, results_version=None, cut=task.cut, horizon=None)
 
 
-def _columns(view: AggregateView) -> pa.Schema:
-    bucket = [(spark_writer.BUCKET_DAY, pa.date32())] if view.bucket else []
-    return pa.schema([*view.partial_schema, *bucket])
-
-
-def _laid_out(view: AggregateView, rows: DataFrame) -> DataFrame:
-    keys = list(view.key_schema.names)
-    return spark_writer.by_bucket(rows, keys) if view.bucket else spark_writer.sorted_by(rows, keys)
-
-
 def _sql(spark: SparkSession, view: AggregateView, task: BuildTask) -> str:
-    if task.mode is BuildMode.FULL:
-        return _partials(spark, view, Slice(task.cut))
-    if task.mode is BuildMode.BUCKETS:
-        return _partials(spark, view, Slice(task.cut, days=task.days))
+    if task.mode is not BuildMode.MERGE:
+        return _partials(spark, view, Slice(task.cut, days=task.days or None))
     new = _partials(spark, view, Slice(task.cut, above=task.base.cut))
     names = listed(view.partial_schema.names, Dialect.SPARK)
     built = spark_reader.relation(spark_reader.rows(spark, view.tables[0], task.base.batch_version))

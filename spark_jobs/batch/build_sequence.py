@@ -92,13 +92,10 @@ def _queries(
     if task.mode is BuildMode.FULL:
         queries = sequence_replay.from_scratch(view, SPARK, relations.name, everything)
     else:
-        base = task.base
-        built = [
-            spark_reader.relation(spark_reader.rows(spark, table, version))
-            for table, version in zip(view.tables, base.versions, strict=True)
-        ]
+        versions = zip(view.tables, task.base.versions, strict=True)
+        built = [spark_reader.relation(spark_reader.rows(spark, *version)) for version in versions]
         before = built[:1]
-        new = spark.sql(_facts(spark, view, Slice(task.cut, above=base.cut)))
+        new = spark.sql(_facts(spark, view, Slice(task.cut, above=task.base.cut)))
         recent = relations.add(relations.name("recent"), new, persist=True)
         deep = _deep(spark, task, recent)
         whole = (relations.add(relations.name("deep"), spark.sql(deep), persist=True), everything) if deep else None
@@ -146,7 +143,7 @@ def _pass(
 def _in_struct(rows: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     fields = list(schema.field(name).type)
     for batch in rows.select([field.name for field in fields]).cast(pa.schema(fields)).to_batches(ARROW_ROWS):
-        struct = pa.StructArray.from_arrays(batch.columns, fields=fields)
+        struct = batch.to_struct_array()
         arrays = [struct if field.name == name else pa.nulls(len(batch), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -3,17 +3,18 @@
 run + current sources + days with new facts -> one BuildTask per view.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source
 
-New = Mapping[str, Mapping[str, int]]
-"""event type -> day (ISO) -> facts past the view's cut."""
+Days = Mapping[str, Iterable[str]]
+"""Event type -> days (ISO)."""
 
 
 class BuildMode(StrEnum):
@@ -37,27 +38,31 @@ class BuildTask:
     days: tuple[str, ...] = ()
 
 
-def build_task(view: View, run: Run, base: Source, new: New, changed: Mapping[str, list[str]]) -> BuildTask:
+def days_together(parts: Iterable[Days]) -> dict[str, list[str]]:
+    """The days that any of the parts has for an event type, in order."""
+    together: dict[str, list[str]] = {}
+    for event_type, days in chain.from_iterable(part.items() for part in parts):
+        together[event_type] = sorted({*together.get(event_type, ()), *days})
+    return together
+
+
+def build_task(view: View, run: Run, base: Source, new: Days, changed: Days) -> BuildTask:
     """The task of one view.
 
-    base: its source in the current publication. new: facts in (base.cut, cut]. changed: event type -> days whose
+    base: its source in the current publication. new: the days of facts in (base.cut, cut]. changed: the days whose
     older facts were replaced since that publication, by this run or by one that was not published.
     """
-    touched = {day for event_type in view.event_types for day in new.get(event_type, ())}
-    replaced = {day for event_type in view.event_types for day in changed.get(event_type, ())}
-    forced = set(run.days) if view.bucket else set()
-    mode = _mode(view, run, base, bool(touched), bool(replaced), bool(forced))
-    days = tuple(sorted(touched | replaced | forced)) if mode is BuildMode.BUCKETS else ()
-    return BuildTask(view, run.run_id, mode, run.cut, run.cut_at, base, days)
-
-
-def _mode(view: View, run: Run, base: Source, is_touched: bool, is_replaced: bool, is_forced: bool) -> BuildMode:
+    touched, replaced = ({day for name in view.event_types for day in days.get(name, ())} for days in (new, changed))
+    days: list[str] = []
     if run.mode == "full" or base.batch_version is None:
-        return BuildMode.FULL
-    if view.bucket:
-        return BuildMode.BUCKETS if is_touched or is_replaced or is_forced else BuildMode.SAME
-    if is_replaced:
-        return BuildMode.FULL  # what was merged or resolved cannot be taken out again
-    if not is_touched:
-        return BuildMode.SAME
-    return BuildMode.MERGE if isinstance(view, AggregateView) else BuildMode.RESOLVE
+        mode = BuildMode.FULL
+    elif view.bucket:
+        days = sorted({*touched, *replaced, *run.days})
+        mode = BuildMode.BUCKETS if days else BuildMode.SAME
+    elif replaced:
+        mode = BuildMode.FULL  # what was merged or resolved cannot be taken out again
+    elif not touched:
+        mode = BuildMode.SAME
+    else:
+        mode = BuildMode.MERGE if isinstance(view, AggregateView) else BuildMode.RESOLVE
+    return BuildTask(view, run.run_id, mode, run.cut, run.cut_at, base, tuple(days))

@@ -1,20 +1,18 @@
 """Decode records of the master log in one pass: facts, rejects and duplicates.
 
 master.log (the run's lsns) -> mapInArrow(decode) -> data files of facts.<type> and master.quarantine that no version
-names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, and
-their outcomes.
+names yet, and the identities of the facts -> duplicates, by Spark, over the whole history -> files without them, files
+of master.duplicates, and their outcomes.
 The layers share `decode`; what differs is de-duplication.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow.fs import FileSystem, FileType
+from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -24,10 +22,10 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.contracts.schema_history import SchemaHistory
-from spark_jobs.engine import record_outcomes
-from spark_jobs.engine.decode.assemble import Decoded as Found
+from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.engine.dedupe import without
+from spark_jobs.engine.dedupe import divided
+from spark_jobs.engine.record_outcomes import RECORD_OUTCOME, of_duplicates
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import Written
@@ -38,29 +36,18 @@ COORDINATES = [name for name, _ in row_types.COORDINATES]
 IDENTITIES = pa.schema(
     [("event_type", pa.string()), ("identity", pa.binary()), *row_types.COORDINATES, ("timestamp", row_types.INSTANT)]
 )
+DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
 IDENTITY_FILE = "identities"
-"""The name of a file of identities; other files are named by the event type, or by the quarantine's table."""
+"""The name of a file of identities; other files are named by their table."""
 
 JudgedBy = tuple[SchemaHistory, int]
 """The schemas of the log, and the cut up to which they count."""
 
-
-@dataclass(frozen=True)
-class DecodedFiles:
-    """`files`: table -> files that hold its rows; `losers`: IDENTITIES of the duplicates, which no file holds."""
-
-    spark: SparkSession
-    files: Mapping[str, Sequence[Written]]
-    counts: Mapping[str, int]
-    losers: DataFrame
-    duplicates: int
-
-    def rows(self, table: str, schema: pa.Schema) -> DataFrame:
-        """The rows for a table."""
-        return _read(self.spark, [file.address for file in self.files.get(table, ())], schema)
+Files = dict[str, list[tuple[int, Written]]]
+"""Table -> the files with its rows, and how many rows each has."""
 
 
 @contextmanager
@@ -68,41 +55,30 @@ def scratch(run_id: str) -> Iterator[str]:
     """An empty folder beside the tables, which the workers reach; it is removed afterwards."""
     root = f"{settings().warehouse}/decode.{run_id}"
     fs, path = FileSystem.from_uri(root)
-    if fs.get_file_info(path).type is not FileType.NotFound:  # left by a try that was killed
-        fs.delete_dir(path)
     fs.create_dir(path)
+    fs.delete_dir_contents(path)  # left by a try that was killed
     try:
         yield root
     finally:
         fs.delete_dir(path)
 
 
-def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> DecodedFiles:
+def decoded(records: LogRecords, judged_by: JudgedBy, history: DataFrame | None, folder: str) -> Files:
     """Decode `records`. `history`: the `identity` of every fact known before, if any; `folder`: for temporary files."""
     spark = records.spark
     frame, read = records.tasks()
-    by_name = _written(frame, _decoding(read, judged_by, folder))
-    identities = _read(spark, [file.address for _, file in by_name.pop(IDENTITY_FILE, [])], IDENTITIES)
+    files = _written(frame, _decoding(read, judged_by, folder))
+    identities = rows(spark, [file.address for _, file in files.pop(IDENTITY_FILE, [])], IDENTITIES)
     lost = f"{folder}/losers"
     _losers(identities, history).write.parquet(lost)
-    losers = _read(spark, [lost], IDENTITIES)
-    repeated = dict[str, int](losers.groupBy("event_type").count().collect())
-    if repeated:
-        by_name |= _rewritten(
-            spark, {key: by_name[key] for key in (*repeated, record_outcomes.RECORD_OUTCOME) if key in by_name}, lost
-        )
-        by_name[record_outcomes.RECORD_OUTCOME] = [
-            *by_name.get(record_outcomes.RECORD_OUTCOME, ()),
-            *_written(losers, _noting()).get(record_outcomes.RECORD_OUTCOME, ()),
-        ]
-    by_table = {name if name == tables.QUARANTINE else tables.facts(name): rows for name, rows in by_name.items()}
-    return DecodedFiles(
-        spark,
-        files={table: [file for _, file in rows] for table, rows in by_table.items()},
-        counts=Counter({table: sum(count for count, _ in rows) for table, rows in by_table.items()}),
-        losers=losers,
-        duplicates=sum(repeated.values()),
-    )
+    repeated = rows(spark, [lost], IDENTITIES).select("event_type").distinct().toArrow()["event_type"].to_pylist()
+    return files | _rewritten(spark, files, [*repeated, RECORD_OUTCOME], lost) if repeated else files
+
+
+def rows(spark: SparkSession, addresses: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """The rows of Parquet files."""
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    return spark.read.schema(columns).parquet(*addresses) if addresses else spark.createDataFrame([], columns)
 
 
 def fact_columns(contract: Contract) -> pa.Schema:
@@ -113,12 +89,7 @@ def fact_columns(contract: Contract) -> pa.Schema:
     return pa.schema([*fields, ("day", pa.date32())])
 
 
-def _read(spark: SparkSession, addresses: list[str], schema: pa.Schema) -> DataFrame:
-    columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-    return spark.read.schema(columns).parquet(*addresses) if addresses else spark.createDataFrame([], columns)
-
-
-def _written(frame: DataFrame, task: Task) -> dict[str, list[tuple[int, Written]]]:
+def _written(frame: DataFrame, task: Task) -> Files:
     return task_files.files(task_files.run(frame, task))
 
 
@@ -127,7 +98,7 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
     quarantine = tables.path(tables.QUARANTINE)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        pending, size = list[Found](), 0
+        pending, size = list[Decoded](), 0
         for batch in read(batches):
             pending.append(decode_logged(pa.Table.from_batches([batch]).cast(row_types.RECORD), *judged_by))
             size += batch.num_rows
@@ -136,17 +107,17 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
                 pending, size = [], 0
         yield from flushed(pending)
 
-    def flushed(pending: list[Found]) -> Iterator[pa.RecordBatch]:
+    def flushed(pending: list[Decoded]) -> Iterator[pa.RecordBatch]:
         identities = []
         for event_type in dict.fromkeys(name for chunk in pending for name in chunk.facts):
             facts = pa.concat_tables([chunk.facts[event_type] for chunk in pending if event_type in chunk.facts])
-            if event_type != record_outcomes.RECORD_OUTCOME:
+            if event_type != RECORD_OUTCOME:
                 identities.append(facts.select(IDENTITIES.names).cast(IDENTITIES))
-            yield from write(event_type, roots[event_type], _in_time(facts, event_type))
+            yield from write(tables.facts(event_type), roots[event_type], _in_time(facts, event_type))
         if pending:
             rejects = pa.concat_tables([chunk.rejects for chunk in pending])
-            states = pa.array([STATE] * rejects.num_rows, pa.string())
-            yield from write(tables.QUARANTINE, quarantine, rejects.append_column("state", states).cast(QUARANTINED))
+            held = rejects.append_column("state", pa.repeat(STATE, rejects.num_rows)).cast(QUARANTINED)
+            yield from write(tables.QUARANTINE, quarantine, held)
         if identities:
             yield from write(IDENTITY_FILE, f"{folder}/{IDENTITY_FILE}", pa.concat_tables(identities))
 
@@ -160,11 +131,10 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
     return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
 
 
-def _rewritten(
-    spark: SparkSession, by_name: Mapping[str, Sequence[tuple[int, Written]]], lost: str
-) -> dict[str, list[tuple[int, Written]]]:
-    """The files again without the losers; the old ones are deleted."""
-    old = [(event_type, file) for event_type, written in by_name.items() for _, file in written]
+def _rewritten(spark: SparkSession, files: Files, event_types: Iterable[str], lost: str) -> Files:
+    """The facts again without the losers, these as duplicates, and their outcomes; the old files are deleted."""
+    old = [(name, file) for name in event_types for _, file in files.get(tables.facts(name), ())]
+    outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in task_files.numbers(batches):
@@ -173,33 +143,21 @@ def _rewritten(
             first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
             here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
             of_type = here & (ds.field("event_type") == event_type)  # an outcome may be of any type's record
-            losers = _table(lost, here if event_type == record_outcomes.RECORD_OUTCOME else of_type)
-            yield from write(event_type, written.root, without(facts, losers.select(COORDINATES)))
+            losers = _table(lost, here if event_type == RECORD_OUTCOME else of_type)
+            kept, repeated = divided(facts, losers.select(COORDINATES))
+            yield from write(tables.facts(event_type), written.root, kept)
+            if event_type != RECORD_OUTCOME:
+                noted = _in_time(of_duplicates(repeated), RECORD_OUTCOME)
+                yield from write(tables.facts(RECORD_OUTCOME), outcomes, noted)
+                yield from write(tables.DUPLICATES, duplicates, repeated.select(DUPLICATE.names).cast(DUPLICATE))
 
     new = _written(task_files.shares(spark, len(old)), run)
     data_files.discard(file for _, file in old)
-    return {event_type: new.get(event_type, []) for event_type in by_name}
-
-
-def _noting() -> Task:
-    """A task that writes the outcomes of duplicates."""
-    root = tables.path(tables.facts(record_outcomes.RECORD_OUTCOME))
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        lost = [pa.Table.from_batches([batch]).cast(IDENTITIES) for batch in batches]
-        if lost:
-            yield from write(
-                record_outcomes.RECORD_OUTCOME,
-                root,
-                _in_time(record_outcomes.of_duplicates(pa.concat_tables(lost)), record_outcomes.RECORD_OUTCOME),
-            )
-
-    return run
+    return {tables.facts(name): [] for name, _ in old} | new
 
 
 def _table(address: str, where: ds.Expression | None = None) -> pa.Table:
-    fs, path = FileSystem.from_uri(address)
-    return ds.dataset(path, format="parquet", filesystem=fs).to_table(filter=where)
+    return ds.dataset(address, format="parquet").to_table(filter=where)
 
 
 def _losers(facts: DataFrame, history: DataFrame | None) -> DataFrame:

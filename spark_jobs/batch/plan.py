@@ -20,8 +20,7 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
     columns: of every view (`View.column`). The cut is the highest lsn that is complete in master.log and in
     speed.partials for every view, with nothing missing below. Raises RunActive while another run is at work.
     """
-    known = store.run(run_id)
-    if known is not None:
+    if store.run(run_id) is not None:
         return store.begin_run(run_id)
     previous = store.decoded_cut()
     landed = coverage.landed(previous - 1)

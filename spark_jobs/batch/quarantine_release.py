@@ -7,17 +7,13 @@ again: those of the records and of their repetitions, as the first record of an 
 from collections.abc import Iterator
 
 import duckdb
-import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.storage import duckdb_reader, tables
-
-RECORDS_AT_ONCE = 100_000
+from spark_jobs.storage import duckdb_reader, log_reader, tables
 
 
 def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
@@ -28,23 +24,14 @@ def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
         return []
     con = duckdb_reader.connect({})
     con.execute("CREATE TEMP TABLE accepted (lsn BIGINT, event_type VARCHAR, identity BLOB)")
-    for records in _quarantined(topics, previous):
+    quarantined = ds.field("topic").isin(topics) & (ds.field("lsn") <= previous)
+    for records in log_reader.portions_of(tables.QUARANTINE, quarantined):
         for facts in record_outcomes.countable(decode_logged(records, history, cut).facts).values():
             con.register("facts", facts.select(["lsn", "event_type", "identity"]))
             con.execute("INSERT INTO accepted FROM facts")
     sources = ["SELECT lsn FROM accepted", *_repeating(con)]
     answer = con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)}) WHERE lsn <= {previous:d}")
     return [lsn for (lsn,) in answer.fetchall()]
-
-
-def _quarantined(topics: list[str], previous: int) -> Iterator[pa.Table]:
-    of = ds.field("topic").isin(topics) & (ds.field("lsn") <= previous)
-    scanner = duckdb_reader.dataset(tables.QUARANTINE).scanner(
-        columns=row_types.RECORD.names, filter=of, batch_size=RECORDS_AT_ONCE
-    )
-    for batch in scanner.to_batches():
-        if batch.num_rows:
-            yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
 
 
 def _repeating(con: duckdb.DuckDBPyConnection) -> Iterator[str]:

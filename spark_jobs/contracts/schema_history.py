@@ -7,6 +7,7 @@ A version is in force from its entry on. The versions that existed when the log 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -67,13 +68,13 @@ EVERY_SCHEMA = SchemaHistory()
 """The history before a log begins."""
 
 
-def rows(entries: Sequence[Entry]) -> pa.Table:
-    """Entries as rows of the log, without the day on which they land: `key` names the schema, `value` is its text."""
+def rows(entries: Sequence[Entry], landed_on: date) -> pa.Table:
+    """Entries as rows of the log: `key` names the schema, `value` is its text."""
     listed = []
     for new in entries:
         contract = project_contracts().versions[new.event_type][new.version - 1]
         text = json.dumps(contract.schema, ensure_ascii=False).encode()
-        row = {"lsn": new.lsn, "kind": row_types.SCHEMA_ROW, "topic": contract.topic}
+        row = {"lsn": new.lsn, "landed_on": landed_on, "kind": row_types.SCHEMA_ROW, "topic": contract.topic}
         listed.append({**row, "key": new.name.encode(), "value": text})
     return pa.Table.from_pylist(listed, schema=row_types.LOG)
 

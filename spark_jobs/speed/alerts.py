@@ -9,24 +9,25 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.contracts.model import Contract
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.definitions.spec import SOURCE_LSN, Alert
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, instant, quote, rendered
 from spark_jobs.messaging.producer import Producer, Record
 from spark_jobs.settings import settings
+from spark_jobs.speed import partials_table
 from spark_jobs.speed.status import Status
-from spark_jobs.storage import duckdb_reader, tables
 
 log = logging.getLogger("tidemark.speed.alerts")
 
@@ -86,63 +87,56 @@ class Alerts:
 
     def _tell(self, first: int, upto: int) -> None:
         """Lsn by lsn, each acknowledged before the next: what the topic has last is then the only one in doubt."""
-        due: dict[int, list[Record]] = {}
+        due: dict[int, list[Record]] = defaultdict(list)
         for view in self._views:
-            for contract, event in self._due(view, first, upto):
-                due.setdefault(event[SOURCE_LSN], []).append(_record(contract, event))
+            for lsn, record in self._due(view, first, upto):
+                due[lsn].append(record)
         if due:
             with Producer() as producer:
                 for _, records in sorted(due.items()):
                     producer.send(records)
         self._told = {view.column: upto for view in self._views}
 
-    def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[Contract, dict[str, Any]]]:
+    def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[int, Record]]:
         alert = view.declaration.alert
         assert alert is not None
         contract = project_contracts().of(alert.of)
         if view.column not in self._told:
             self._told[view.column] = last_alerted_lsn(contract.topic) - 1
         rows = rows_of(view, min(self._told[view.column], first - 1), upto)
-        if rows.num_rows:
-            yield from ((contract, event) for event in events(view, alert, rows))
-
-
-def _record(contract: Contract, event: Mapping[str, Any]) -> Record:
-    headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
-    return Record(contract.topic, str(event[contract.key]).encode(), encoded(event), headers)
+        headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
+        for event in events(view, alert, rows) if rows.num_rows else ():
+            key = str(event[contract.key]).encode()
+            yield event[SOURCE_LSN], Record(contract.topic, key, encoded(event), headers)
 
 
 def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
     """The view's rows of (above, upto] in speed.partials: lsn and its stored columns."""
-    of = (ds.field("view") == view.column) & (ds.field("lsn") > above) & (ds.field("lsn") <= upto)
-    names = view.partial_schema.names
-    columns = {"lsn": ds.field("lsn"), **{name: ds.field(view.column, name) for name in names}}
-    return duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns, filter=of)
+    lsn, names = pc.field("lsn"), view.partial_schema.names
+    wanted = (pc.field("view") == view.column) & (lsn > above) & (lsn <= upto)
+    return partials_table.read({"lsn": lsn, **{name: pc.field(view.column, name) for name in names}}, wanted)
 
 
 def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[str, Any]]:
     """An event of each row that the alert is about, in the order of the log."""
     assert view.alert_where is not None
-    fields = [one.name for one in project_contracts().of(alert.of).fields]
+    fields = [field.name for field in project_contracts().of(alert.of).fields]
     columns = [f"key AS {quote(view.key, D)}", *(quote(name, D) for name in view.columns), f"lsn AS {SOURCE_LSN}"]
     at = f"strftime({instant('ts', D)}, '%Y-%m-%dT%H:%M:%S.%gZ')"
     own = f"SELECT {', '.join(columns)}, {at} AS occurred_at, tie FROM rows"
     with duckdb_session.connect() as con:
         con.register("rows", rows)
         where = rendered(view.alert_where, D)
-        found = con.sql(f"SELECT * FROM ({own}) WHERE {where} ORDER BY {SOURCE_LSN}, tie").to_arrow_table()
-    for row in found.to_pylist():
+        picked = con.sql(f"SELECT * FROM ({own}) WHERE {where} ORDER BY {SOURCE_LSN}, tie").to_arrow_table()
+    for row in picked.to_pylist():
+        same = json.dumps([view.name, *(row[name] for name in alert.same)])
         yield {
-            "event_id": str(identity(view.name, [row[name] for name in alert.same])),
+            # The same for the same row, whenever and however often it is told (RFC 9562, version 5).
+            "event_id": str(uuid.uuid5(NAMESPACE, same)),
             "event_type": alert.of,
             "occurred_at": row["occurred_at"],
             **{name: row[name] for name in fields},
         }
-
-
-def identity(view: str, same: Sequence[object]) -> uuid.UUID:
-    """The same for the same row, whenever and however often it is told (RFC 9562, version 5)."""
-    return uuid.uuid5(NAMESPACE, json.dumps([view, *same]))
 
 
 def encoded(event: Mapping[str, Any]) -> bytes:
@@ -151,25 +145,22 @@ def encoded(event: Mapping[str, Any]) -> bytes:
 
 def last_alerted_lsn(topic: str) -> int:
     """The highest lsn that the topic's last records tell of; 0 where there is none, or only what others sent."""
-    consumer = KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)
-    try:
-        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        return max((_last(consumer, place) for place in places), default=0)
-    finally:
-        consumer.close()
+    with closing(KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)) as consumer:
+        numbers = consumer.partitions_for_topic(topic) or ()
+        return max((_last(consumer, TopicPartition(topic, number)) for number in numbers), default=0)
 
 
-def _last(consumer: KafkaConsumer, place: TopicPartition) -> int:
-    consumer.assign([place])
-    end = consumer.end_offsets([place])[place]
-    if end <= consumer.beginning_offsets([place])[place]:
+def _last(consumer: KafkaConsumer, partition: TopicPartition) -> int:
+    consumer.assign([partition])
+    end = consumer.end_offsets([partition])[partition]
+    if end <= consumer.beginning_offsets([partition])[partition]:
         return 0
-    consumer.seek(place, end - 1)
-    found = consumer.poll(timeout_ms=POLL_MS).get(place)
-    if not found:
-        raise KafkaTimeoutError(f"the last record of {place.topic} partition {place.partition} does not come")
+    consumer.seek(partition, end - 1)
+    records = consumer.poll(timeout_ms=POLL_MS).get(partition)
+    if not records:
+        raise KafkaTimeoutError(f"the last record of {partition.topic} partition {partition.partition} does not come")
     try:
-        return int(json.loads(found[0].value)[SOURCE_LSN])
+        return int(json.loads(records[0].value)[SOURCE_LSN])
     except (ValueError, TypeError, LookupError):
-        log.warning("the last record of %s partition %d is no alert of ours", place.topic, place.partition)
+        log.warning("the last record of %s partition %d is no alert of ours", partition.topic, partition.partition)
         return 0

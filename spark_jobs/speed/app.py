@@ -9,9 +9,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,7 +17,6 @@ from pyspark.sql import functions as F
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
-from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
@@ -53,9 +50,6 @@ PROPERTIES = {
     "spark.sql.streaming.pollingDelay": "50ms",
 }
 
-Control = Callable[[int], dict[str, object]]
-"""Number of records -> the fields of the `__batch__` row."""
-
 
 class SpeedLayer:
     """The application and its state between micro-batches: the log's end, the known ids, the views set aside."""
@@ -87,7 +81,7 @@ class SpeedLayer:
         self.in_process = InProcessWriter(self.history)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
-        catch_up.restore_window(self.window)
+        partials_table.restore_window(self.window)
         catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.side_inputs, self._caught_up)
         self.alerts.notify(self.end.lsn, self.end.lsn)
         self._land_schemas()
@@ -98,10 +92,10 @@ class SpeedLayer:
         sources = self.store.sources(current) if current else {}
         return {view.column: sources[view.id].cut for view in self.views if view.id in sources}
 
-    def _caught_up(self, gap: catch_up.Gap, outcome: Outcome) -> None:
+    def _caught_up(self, gap: catch_up.Gap, failed: Mapping[str, str]) -> None:
         first, last = gap.bounds
         log.info("caught up lsn %d-%d: %d records, views %s", first, last, sum(gap.counts.values()), sorted(gap.views))
-        self.status.set_aside(outcome.failed)
+        self.status.views_aside.update(failed)
         self.status.set(caught_up_to=last)
         self.alerts.notify(first, last)
 
@@ -116,27 +110,22 @@ class SpeedLayer:
             if request is None:
                 raise
         self.end, losses = continuity.recover(self.end, available, topic_ids)
-        self._land_recovery(losses)
+        self._land_nothing(accepted_loss="; ".join(losses))  # from it on the log follows the new offsets
         self.store.answer_request(request.id, {"lsn": self.end.lsn, "losses": losses})
         return continuity.starting_offsets(self.end, available, topic_ids)
 
     def _land_schemas(self) -> None:
-        """Land an empty micro-batch, by which new schema versions come in force."""
-        lsn = self.end.lsn + 1
-        if new := self.history.within(self.end.lsn, lsn):
+        """The new schema versions come in force."""
+        if new := self.history.within(self.end.lsn, self.end.lsn + 1):
             self._land_nothing(schemas=new)
-            log.info("in force from lsn %d on: %s", lsn, ", ".join(entry.name for entry in new))
+            log.info("in force from lsn %d on: %s", self.end.lsn, ", ".join(entry.name for entry in new))
 
-    def _land_recovery(self, losses: list[str]) -> None:
-        """Land an empty micro-batch that says what is lost; from it on the log follows the new offsets."""
-        self._land_nothing({"accepted_loss": "; ".join(losses)})
-
-    def _land_nothing(self, said: Mapping[str, object] = MappingProxyType({}), schemas: Sequence[Entry] = ()) -> None:
+    def _land_nothing(self, schemas: Sequence[Entry] = (), accepted_loss: str | None = None) -> None:
+        """Land a micro-batch without records."""
         ranges = [continuity.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
-        control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC), 0)
-        lsn = self.end.lsn + 1
-        nothing = row_types.RECORD.empty_table()
-        self.in_process.land(nothing, lsn, {**control, **said}, schemas)
+        control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC))
+        lsn, nothing = self.end.lsn + 1, row_types.RECORD.empty_table()
+        self.in_process.land(nothing, lsn, {**control, "accepted_loss": accepted_loss}, schemas)
         self._process(self.in_process.decode(nothing, lsn), lsn, 0, dt.datetime.now(dt.UTC))
         self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
 
@@ -156,7 +145,7 @@ class SpeedLayer:
             .option("maxOffsetsPerTrigger", str(settings().max_records_per_batch))
             .load()
             .writeStream.foreachBatch(self.micro_batch)
-            .option("checkpointLocation", self.folder)
+            .option("checkpointLocation", str(self.folder))
             .trigger(processingTime=f"{settings().trigger_ms} milliseconds")
             .start()
         )
@@ -168,52 +157,47 @@ class SpeedLayer:
         """Land one micro-batch and compute its partials; an empty one too, as it moves the offsets on."""
         with self.turn:
             self.status.batch_begins()
-            self._micro_batch(batch, batch_id)
+            started_at = dt.datetime.now(dt.UTC)
+            ranges = checkpoint.ranges(self.folder, batch_id, self.start)
+            topic_ids, _ = self.broker.partitions()
+            lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.epoch)
+            size = sum(taken.until_offset - taken.from_offset for taken in ranges)
+            records = self._stamped(batch, lsn)
+            control = land.control(self.epoch, ranges, topic_ids, started_at)
+            clock = Clock()
+            landed = self._in_process if size <= settings().direct_records else self._distributed
+            count, taken = landed(records, lsn, control, clock)
+            outcome = self._process(taken, lsn, count, clock.started_at)
+            clock.lap("partials")
+            self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.epoch)
+            self.status.views_aside.update(outcome.failed)
+            self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
+            self.alerts.notify(lsn, lsn)
 
-    def _micro_batch(self, batch: DataFrame, batch_id: int) -> None:
-        started_at = dt.datetime.now(dt.UTC)
-        ranges = checkpoint.ranges(self.spark, self.folder, batch_id, self.start)
-        topic_ids, _ = self.broker.partitions()
-        lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.epoch)
-        size = sum(taken.until - taken.start for taken in ranges)
-        records = self._stamped(batch, lsn)
-        control = partial(land.control, self.epoch, ranges, topic_ids, started_at)
-        clock = Clock()
-        landed = self._in_process if size <= settings().direct_records else self._distributed
-        count, taken = landed(records, lsn, control, clock)
-        outcome = self._process(taken, lsn, count, clock.started_at)
-        clock.lap("partials")
-        self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.epoch)
-        self.status.set_aside(outcome.failed)
-        self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
-        self.alerts.notify(lsn, lsn)
-
-    def _in_process(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Batch]:
+    def _in_process(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
         """Land in this process: the driver has the records, so they are evaluated once."""
         taken = records.toArrow().cast(row_types.RECORD)
         clock.lap("read")
-        self.in_process.land(taken, lsn, control(taken.num_rows))
+        self.in_process.land(taken, lsn, control)
         clock.lap("land")
         return taken.num_rows, self.in_process.decode(taken, lsn)
 
-    def _distributed(self, records: DataFrame, lsn: int, control: Control, clock: Clock) -> tuple[int, Batch]:
+    def _distributed(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
         """Land by the workers, who read from Kafka once: two reads could differ (compaction, retention)."""
         taken = take(records, self.history, landed_on=dt.datetime.now(dt.UTC).date())
         clock.lap("read")
-        land.commit(taken.landed, lsn, control(taken.records))
+        land.commit(taken.landed, taken.records, lsn, control)
         clock.lap("land")
         return taken.records, taken
 
     def _process(self, batch: Batch, lsn: int, records: int, started_at: dt.datetime) -> Outcome:
-        return process(batch, {lsn: records}, self._active(), self.window, self.side_inputs, started_at)
+        views = [view for view in self.views if view.column not in self.status.views_aside]
+        return process(batch, {lsn: records}, views, self.window, self.side_inputs, started_at)
 
     def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
         """The columns of row_types.RECORD, in few partitions: one task per core, not one per Kafka partition."""
         names = [field.name for field in row_types.RECORD]
         return batch.withColumn("lsn", F.lit(lsn).cast("bigint")).select(names).coalesce(settings().cores)
-
-    def _active(self) -> list[View]:
-        return [view for view in self.views if view.column not in self.status.views_aside]
 
 
 def main() -> int:

@@ -8,27 +8,25 @@ import json
 import shutil
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from spark_jobs.settings import settings
 from spark_jobs.speed.continuity import Range
 
 Offsets = dict[str, dict[str, int]]
 
 
-def fresh(epoch: int) -> str:
-    """A new, empty checkpoint folder for this epoch; those of earlier epochs are removed."""
+def fresh(epoch: int) -> Path:
+    """Where this epoch's checkpoint will be; those of earlier epochs are removed."""
     root = settings().checkpoints / "speed"
     root.mkdir(parents=True, exist_ok=True)
     for old in root.iterdir():
         shutil.rmtree(old)
-    return str(root / f"epoch={epoch}")
+    return root / f"epoch={epoch}"
 
 
-def ranges(spark: SparkSession, checkpoint: str, batch_id: int, start: Offsets) -> list[Range]:
+def ranges(checkpoint: Path, batch_id: int, start: Offsets) -> list[Range]:
     """The offset ranges of Spark's batch `batch_id`; `start` are the query's starting offsets."""
-    before = start if batch_id == 0 else _offsets(spark, checkpoint, batch_id - 1)
-    after = _offsets(spark, checkpoint, batch_id)
+    before = start if batch_id == 0 else _offsets(checkpoint, batch_id - 1)
+    after = _offsets(checkpoint, batch_id)
     return [
         Range(topic, int(partition), before.get(topic, {}).get(partition, 0), until)
         for topic, partitions in sorted(after.items())
@@ -36,11 +34,6 @@ def ranges(spark: SparkSession, checkpoint: str, batch_id: int, start: Offsets) 
     ]
 
 
-def _offsets(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:
-    path = f"{checkpoint}/offsets/{batch_id}"
-    if "://" not in path:
-        text = Path(path).read_text()
-    else:
-        [(_, text)] = spark.sparkContext.wholeTextFiles(path).collect()
-    offsets: Offsets = json.loads(text.splitlines()[-1])
+def _offsets(checkpoint: Path, batch_id: int) -> Offsets:
+    offsets: Offsets = json.loads((checkpoint / f"offsets/{batch_id}").read_text().splitlines()[-1])
     return offsets

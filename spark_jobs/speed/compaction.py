@@ -45,10 +45,12 @@ def compact(turn: threading.Lock) -> None:
     for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span()):
         _join(span, current_span() if span == OPEN else span, turn)
     landed = DeltaTable(tables.path(tables.MASTER_LOG))
-    for day, size in _small(pa.table(landed.get_add_actions(flatten=True))).items():
-        if size >= MANY_LOG_FILES:
-            landed.optimize.compact(partition_filters=[("landed_on", "=", day)], target_size=LOG_FILE)
-            log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, size)
+    files = pa.table(landed.get_add_actions(flatten=True))
+    small = files.filter(pc.less(files["size_bytes"], LOG_FILE))["partition.landed_on"]
+    for day, count in Counter(small.to_pylist()).items():
+        if count >= MANY_LOG_FILES:
+            landed.optimize.compact(partition_filters=[("landed_on", "=", f"{day:%Y-%m-%d}")], target_size=LOG_FILE)
+            log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, count)
 
 
 def trim(up_to_lsn: int, turn: threading.Lock) -> None:
@@ -61,10 +63,10 @@ def trim(up_to_lsn: int, turn: threading.Lock) -> None:
 
 def fragmented(added: pa.Table, now: int) -> list[int]:
     """Spans to compact, OPEN first. `added`: the flat add actions of speed.partials; `now`: the current span."""
-    of_span = Counter(added["partition.span"].to_pylist())
-    of_kind = Counter(zip(added["partition.span"].to_pylist(), added["min.view"].to_pylist(), strict=True))
+    spans = added["partition.span"].to_pylist()
+    of_kind = Counter(zip(spans, added["min.view"].to_pylist(), strict=True))
     again = {span for (span, _), count in of_kind.items() if span not in (OPEN, now) and count > 1}
-    return [OPEN] * (of_span[OPEN] >= MANY_COMMITS) + sorted(again)
+    return [OPEN] * (spans.count(OPEN) >= MANY_COMMITS) + sorted(again)
 
 
 def _join(span: int, into: int, turn: threading.Lock) -> None:
@@ -101,9 +103,3 @@ def _written(kind: str, rows: pa.Table, span: int) -> list[Written]:
     with FileWriter(tables.path(tables.SPEED_PARTIALS), (SPAN, span), row_group=ROW_GROUP) as file:
         file.add(rows)
         return file.written()
-
-
-def _small(added: pa.Table) -> Counter[str]:
-    """Number of small files per day of the log."""
-    days = added.filter(pc.less(added["size_bytes"], LOG_FILE))["partition.landed_on"]
-    return Counter(f"{day:%Y-%m-%d}" for day in days.to_pylist())

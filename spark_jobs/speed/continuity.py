@@ -23,18 +23,22 @@ class LogEnd:
     offsets: Mapping[Partition, int]
     topic_ids: Mapping[str, str]
 
+    def expects(self, partition: Partition, earliest: int) -> int:
+        """A partition's next offset. A new one of a known topic starts at 0, those of a new topic at `earliest`."""
+        return self.offsets.get(partition, 0 if partition[0] in self.topic_ids else earliest)
+
 
 EMPTY = LogEnd(lsn=0, epoch=0, offsets={}, topic_ids={})
 
 
 @dataclass(frozen=True)
 class Range:
-    """Offsets [start, until) of one partition."""
+    """Offsets [from_offset, until_offset) of one partition."""
 
     topic: str
     partition: int
-    start: int
-    until: int
+    from_offset: int
+    until_offset: int
 
 
 def next_lsn(end: LogEnd, ranges: list[Range], topic_ids: Mapping[str, str], epoch: int) -> int:
@@ -47,11 +51,12 @@ def next_lsn(end: LogEnd, ranges: list[Range], topic_ids: Mapping[str, str], epo
         raise Stop(f"epoch {epoch} has ended: epoch {end.epoch} writes the log now. Restart the speed application.")
     refuse_changed_topics(end, topic_ids)
     for taken in ranges:
-        expected = end.offsets.get((taken.topic, taken.partition), _first_offset(end, taken))
-        if taken.start != expected or taken.until < taken.start:
+        first, until = taken.from_offset, taken.until_offset
+        expected = end.expects((taken.topic, taken.partition), first)
+        if first != expected or until < first:
             raise Stop(
                 f"{taken.topic} partition {taken.partition}: the log continues at offset {expected}, the micro-batch "
-                f"takes [{taken.start}, {taken.until}). Nothing was landed. `tidemark speed recover` shows the hole."
+                f"takes [{first}, {until}). Nothing was landed. `tidemark speed recover` shows the hole."
             )
     missing = end.offsets.keys() - {(taken.topic, taken.partition) for taken in ranges}
     if missing:
@@ -71,14 +76,9 @@ def refuse_changed_topics(end: LogEnd, topic_ids: Mapping[str, str]) -> None:
             )
 
 
-def _first_offset(end: LogEnd, taken: Range) -> int:
-    """A new partition of a known topic starts at 0; a topic never seen starts wherever Kafka still has it."""
-    return 0 if taken.topic in end.topic_ids else taken.start
-
-
 def advance(end: LogEnd, lsn: int, ranges: list[Range], topic_ids: Mapping[str, str], epoch: int) -> LogEnd:
     """The log's end after landing `ranges` at `lsn`."""
-    offsets = {(taken.topic, taken.partition): taken.until for taken in ranges}
+    offsets = {(taken.topic, taken.partition): taken.until_offset for taken in ranges}
     return LogEnd(lsn, epoch, {**end.offsets, **offsets}, {**end.topic_ids, **topic_ids})
 
 
@@ -93,7 +93,7 @@ def starting_offsets(
     refuse_changed_topics(end, topic_ids)
     start: dict[str, dict[str, int]] = {}
     for (topic, partition), (earliest, latest) in sorted(available.items()):
-        expected = end.offsets.get((topic, partition), 0 if topic in end.topic_ids else earliest)
+        expected = end.expects((topic, partition), earliest)
         if not earliest <= expected <= latest:
             raise Stop(
                 f"{topic} partition {partition}: the log continues at offset {expected}, Kafka has "
@@ -113,16 +113,15 @@ def recover(
     """
     offsets, losses = {}, []
     for (topic, partition), expected in end.offsets.items():
+        which = f"{topic} partition {partition}"
         if topic not in topic_ids:
-            losses.append(f"{topic} partition {partition} is gone; the log had followed it to offset {expected}")
+            losses.append(f"{which} is gone; the log had followed it to offset {expected}")
             continue
         earliest, latest = available[topic, partition]
         if topic_ids[topic] != end.topic_ids.get(topic):
-            losses.append(f"{topic} partition {partition} was recreated; it goes on at offset {earliest}")
+            losses.append(f"{which} was recreated; it goes on at offset {earliest}")
         elif not earliest <= expected <= latest:
-            losses.append(
-                f"{topic} partition {partition}: offsets from {expected} on are lost; it goes on at {earliest}"
-            )
+            losses.append(f"{which}: offsets from {expected} on are lost; it goes on at {earliest}")
         else:
             earliest = expected
         offsets[topic, partition] = earliest

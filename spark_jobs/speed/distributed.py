@@ -7,8 +7,7 @@ Between the two the driver says which facts are duplicates: a task sees only its
 through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -20,26 +19,25 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.speed import partials_table, staged_facts
+from spark_jobs.speed import pass_rows, staged_facts
 from spark_jobs.speed.land import stamped
-from spark_jobs.speed.partials_step import Controls, Derived
+from spark_jobs.speed.partials_step import Derived
 from spark_jobs.speed.partials_table import OPEN, SPAN
-from spark_jobs.speed.pass_rows import FIXED, found_rows, laid_out, partial_rows, partials_schema, views_over
+from spark_jobs.speed.pass_rows import FIXED, laid_out, record_rows
 from spark_jobs.speed.staged_facts import StagedFactsWriter
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import FileWriter, Written
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.side_inputs import SideInputs
-from spark_jobs.storage.task_files import Batches, Task
+from spark_jobs.storage.task_files import Batches, Task, reported
 
 FAILURE_ROW = "__failed__"
 """A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
-RECORDS_ROW = "__records__"
-"""How many records a task got."""
-REPORT = pa.schema([*task_files.REPORT, *FIXED, ("size", pa.int64())])
-"""What the driver is told: files, the control rows of rejected records, and these two kinds."""
+REPORT = pa.schema([*task_files.REPORT, *FIXED])
+"""What the driver is told: files, the control rows of rejected records, and failures."""
+LANDED, FACTS, PARTIALS = "landed", "facts", "partials"
+"""Files of the report: of the log, with the number of their records; of facts between the halves; of speed.partials."""
 
-Records = DataFrame | LogRecords
 Facts = Mapping[str, pa.Table]
 
 
@@ -47,13 +45,13 @@ Facts = Mapping[str, pa.Table]
 class StagedBatch:
     """Records whose facts the workers have put on disk (a `partials_step.Batch`).
 
-    records: how many; rejects: control rows; landed: files of the log; facts: files of facts.
+    rejects: control rows; landed: files of the log; records: how many they hold; facts: files of facts.
     """
 
     spark: SparkSession
-    records: int
     rejects: pa.Table
     landed: list[Written]
+    records: int
     facts: list[Written]
 
     def ids(self) -> pa.Table:
@@ -62,45 +60,41 @@ class StagedBatch:
     def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Facts) -> Derived:
         if not self.facts:
             return Derived()
-        addresses = [file.address for file in self.facts]
-        task = _deriving(addresses, list(views), duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
-        report = task_files.run(task_files.shares(self.spark, len(addresses)), task, REPORT)
-        failures = report.filter(pc.equal(report["view"], FAILURE_ROW))["control"].to_pylist()
+        task = _deriving(self.facts, views, duplicates, side_inputs, tables.path(tables.SPEED_PARTIALS))
+        report = task_files.run(task_files.shares(self.spark, len(self.facts)), task, REPORT)
+        failures = _of_kind(report, FAILURE_ROW)["control"].to_pylist()
         failed = {failure["view"]: failure["reason"] for failure in failures}
-        return Derived(files=_files(report), rejects=_rejects(report), failed=failed)
+        files = [file for _, file in task_files.files(report).get(PARTIALS, ())]
+        return Derived(files=files, rejects=_of_kind(report, row_types.REJECT_ROW), failed=failed)
 
-    def undo(self, derived: Derived) -> None:
-        data_files.discard(derived.files)
-
-    def commit(self, derived: Derived, controls: Controls, control_rows: Iterable[pa.Table]) -> None:
-        partials_table.commit(derived.files, controls, control_rows)
+    def commit(self, derived: Derived, control_rows: Sequence[pa.Table], lsn: int) -> None:
+        root = tables.path(tables.SPEED_PARTIALS)
+        data_files.commit_beside(derived.files, control_rows, root, (SPAN, OPEN), lsn)
 
     def close(self, side_inputs: SideInputs) -> None:
         data_files.discard(self.facts)
 
 
-def take(records: Records, history: SchemaHistory, landed_on: date | None = None) -> StagedBatch:
+def take(records: DataFrame | LogRecords, history: SchemaHistory, landed_on: date | None = None) -> StagedBatch:
     """Decode `records` (columns of row_types.RECORD); with `landed_on`, also write them to the log's files."""
-    frame, read = records.tasks() if isinstance(records, LogRecords) else (records.select(row_types.RECORD.names), iter)
-    log, facts = tables.path(tables.MASTER_LOG), staged_facts.root()
-    report = task_files.run(frame, _taking(read, history, landed_on, log, facts), REPORT)
-    sizes = report.filter(pc.equal(report["view"], RECORDS_ROW))["size"]
-    written = _files(report)
+    frame, read = records.tasks() if isinstance(records, LogRecords) else (records, iter)
+    task = _taking(read, history, landed_on, tables.path(tables.MASTER_LOG), staged_facts.root())
+    report = task_files.run(frame, task, REPORT)
+    files = task_files.files(report)
+    landed = files.get(LANDED, [])
     return StagedBatch(
         spark=frame.sparkSession,
-        records=pc.sum(sizes).as_py() or 0,
-        rejects=_rejects(report),
-        landed=[file for file in written if file.root == log],
-        facts=[file for file in written if file.root == facts],
+        rejects=_of_kind(report, row_types.REJECT_ROW),
+        landed=[file for _, file in landed],
+        records=sum(count for count, _ in landed),
+        facts=[file for _, file in files.get(FACTS, ())],
     )
 
 
 def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_root: str, facts_root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         count = 0
-        with ExitStack() as opened:
-            log = opened.enter_context(FileWriter(log_root, ("landed_on", landed_on)))
-            facts = opened.enter_context(StagedFactsWriter(facts_root))
+        with FileWriter(log_root, ("landed_on", landed_on)) as log, StagedFactsWriter(facts_root) as facts:
             for batch in read(batches):
                 records = pa.Table.from_batches([batch]).cast(row_types.RECORD)
                 count += records.num_rows
@@ -108,48 +102,34 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
                     log.add(stamped(records, landed_on))
                 decoded = decode_logged(records, history)
                 facts.add(decoded.facts)
-                yield from _reported(found_rows(row_types.REJECT_ROW, decoded.rejects))
-            files = [*log.written(), *facts.written()]
-        yield from _files_reported(files)
-        yield from _reported(pa.table({"view": [RECORDS_ROW], "size": [count]}))
+                yield from _in_report(record_rows(row_types.REJECT_ROW, decoded.rejects))
+            yield from reported(LANDED, log.written(), count, REPORT)
+            yield from reported(FACTS, facts.written(), schema=REPORT)
 
     return run
 
 
-def _deriving(addresses: Sequence[str], views: list[View], duplicates: pa.Table, side_inputs: Facts, root: str) -> Task:
+def _deriving(files: Sequence[Written], views: Sequence[View], duplicates: pa.Table, given: Facts, root: str) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        schema = partials_schema(views)
+        schema = pass_rows.partials_schema(views)
         with FileWriter(root, (SPAN, OPEN)) as partials:
             for number in task_files.numbers(batches):
-                for facts in staged_facts.portions(addresses[number]):
-                    passed = views_over(facts, views, duplicates, side_inputs)
-                    for rows in partial_rows(passed, schema):
+                for facts in staged_facts.portions(files[number].address):
+                    passed = pass_rows.views_over(facts, views, duplicates, given)
+                    for rows in pass_rows.partial_rows(passed, schema):
                         partials.add(rows)
-                    yield from _reported(found_rows(row_types.REJECT_ROW, passed.rejects))
-                    yield from _reported(_failure_rows(passed.failed))
-            files = partials.written()
-        yield from _files_reported(files)
+                    failures = ((0, {"view": view, "reason": reason}) for view, reason in passed.failed.items())
+                    yield from _in_report(record_rows(row_types.REJECT_ROW, passed.rejects))
+                    yield from _in_report(pass_rows.control_rows(FAILURE_ROW, failures))
+            yield from reported(PARTIALS, partials.written(), schema=REPORT)
 
     return run
 
 
-def _files_reported(files: Iterable[Written]) -> Iterator[pa.RecordBatch]:
-    for batch in task_files.reported("", files):
-        yield from _reported(pa.Table.from_batches([batch]))
-
-
-def _failure_rows(failed: dict[str, str]) -> pa.Table:
-    control = [{"view": column, "reason": error} for column, error in failed.items()]
-    return pa.table({"view": pa.repeat(FAILURE_ROW, len(control)), "control": pa.array(control, row_types.CONTROL)})
-
-
-def _reported(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def _in_report(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from laid_out(rows, REPORT).combine_chunks().to_batches()
 
 
-def _files(report: pa.Table) -> list[Written]:
-    return [file for _, file in task_files.files(report).get("", ())]
-
-
-def _rejects(report: pa.Table) -> pa.Table:
-    return report.filter(pc.equal(report["view"], row_types.REJECT_ROW)).select(FIXED.names)
+def _of_kind(report: pa.Table, kind: str) -> pa.Table:
+    """The control rows of one kind in a report."""
+    return report.filter(pc.equal(report["view"], kind)).select(FIXED.names)

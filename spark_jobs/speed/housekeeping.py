@@ -4,14 +4,13 @@ clock + ledger requests -> compaction and trimming of the hot tables. What remov
 committed under the turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
 """
 
-import datetime as dt
 import logging
+import math
 import threading
+from collections import Counter
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-from spark_jobs.ledger.schema import Request
 from spark_jobs.ledger.store import Store
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.settings import settings
@@ -23,7 +22,6 @@ from spark_jobs.storage.vacuum import vacuum
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
-HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
 UNREAD_HOURS = 24
 """How long a file stays that the newest version does not name; every reader is faster."""
 
@@ -32,12 +30,7 @@ class Housekeeping:
     """A thread beside the query; `turn` is the lock that a micro-batch holds."""
 
     def __init__(
-        self,
-        store: Store,
-        broker: Broker,
-        status: Status,
-        turn: threading.Lock,
-        end: Callable[[], LogEnd],
+        self, store: Store, broker: Broker, status: Status, turn: threading.Lock, end: Callable[[], LogEnd]
     ) -> None:
         self._store, self._broker, self._status = store, broker, status
         self._turn, self._end = turn, end
@@ -45,13 +38,11 @@ class Housekeeping:
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._retention = broker.retention_ms()
 
-    def __enter__(self) -> "Housekeeping":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._thread.join(timeout=10)
 
@@ -70,37 +61,27 @@ class Housekeeping:
         with self._turn:
             end, partitions = self._end(), self._broker.partitions()[1]
             available = self._broker.available(partitions)
-        lag: dict[str, int] = {}
-        alarms: dict[str, str] = {}
+        idle_ms = self._status.idle_seconds() * 1000
+        lag, alarms = Counter[str](), dict[str, str]()
         for (topic, partition), (earliest, latest) in available.items():
             position = end.offsets.get((topic, partition), earliest)
-            lag[topic] = lag.get(topic, 0) + latest - position
-            if position < latest and self._is_old(topic):
+            lag[topic] += latest - position
+            if position < latest and idle_ms > self._retention.get(topic, math.inf) * settings().retention_alarm_share:
                 alarms[f"retention: {topic}"] = f"unread records of partition {partition} near the end of retention"
-        self._status.set(lag=sum(lag.values()), lag_by_topic=lag, alarms=alarms)
-
-    def _is_old(self, topic: str) -> bool:
-        retention = self._retention.get(topic)
-        last = self._status.last_batch_at()
-        if retention is None or last is None:
-            return False
-        age_ms = (dt.datetime.now(dt.UTC) - last).total_seconds() * 1000
-        return age_ms > retention * settings().retention_alarm_share
+        self._status.set(lag=lag.total(), lag_by_topic=lag, alarms=alarms)
 
     def _answer_one_request(self) -> None:
-        request = self._store.next_request(["trim"])
-        if request is None:
+        if (request := self._store.next_request(["trim"])) is None:
             return
         try:
-            answer = self._answer(request)
+            answer = self._trim(int(request.arguments["up_to_lsn"]))
         except Exception as error:
             self._store.answer_request(request.id, {"error": str(error)}, failed=True)
             raise
         self._store.answer_request(request.id, answer)
 
-    def _answer(self, request: Request) -> dict[str, Any]:
-        below = int(request.arguments["up_to_lsn"])
-        compaction.trim(below, self._turn)
+    def _trim(self, up_to_lsn: int) -> dict[str, Any]:
+        compaction.trim(up_to_lsn, self._turn)
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
-        files = {table: vacuum(table, UNREAD_HOURS) for table in HOT}
-        return {"trimmed_up_to": below, "files_removed": files}
+        files = {table: vacuum(table, UNREAD_HOURS) for table in (tables.MASTER_LOG, tables.SPEED_PARTIALS)}
+        return {"trimmed_up_to": up_to_lsn, "files_removed": files}

@@ -4,21 +4,21 @@ records in the driver -> master.log (delta-rs) -> the steps of `partials_step`, 
 (delta-rs). The rows are those that the workers write (`distributed`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from spark_jobs.contracts import row_types
+from spark_jobs.contracts import row_types, schema_history
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.decode.by_schema import decode_logged
-from spark_jobs.speed import partials_table
-from spark_jobs.speed.land import batch_row, schema_rows, stamped
-from spark_jobs.speed.partials_step import Controls, Derived
-from spark_jobs.speed.pass_rows import found_rows, ids_of, partial_rows, partials_schema, views_over
+from spark_jobs.speed.land import batch_row, stamped
+from spark_jobs.speed.partials_step import Derived
+from spark_jobs.speed.partials_table import OPEN, SPAN
+from spark_jobs.speed.pass_rows import ids_of, partial_rows, partials_schema, record_rows, views_over
 from spark_jobs.storage import tables
 from spark_jobs.storage.side_inputs import SideInputs
 
@@ -33,14 +33,15 @@ class InProcessWriter:
 
     def land(self, records: pa.Table, lsn: int, control: Mapping[str, object], schemas: Sequence[Entry] = ()) -> None:
         """Land records and their control row in one commit, as `land.commit`, with schemas that come in force by it."""
-        row = batch_row(lsn, control)
+        row = batch_row(records.num_rows, lsn, control)
         day = row["landed_on"][0].as_py()
-        _append(self._log, _in_schema([stamped(records, day), schema_rows(schemas, day), row], row_types.LOG), lsn)
+        parts = [stamped(records, day), schema_history.rows(schemas, day), row]
+        _append(self._log, _in_schema(parts, row_types.LOG), lsn)
 
     def decode(self, records: pa.Table, lsn: int) -> "InProcessBatch":
         """Decode the records of one lsn."""
         decoded = decode_logged(records, self._history)
-        return InProcessBatch(self._partials, lsn, decoded, found_rows(row_types.REJECT_ROW, decoded.rejects))
+        return InProcessBatch(self._partials, lsn, decoded, record_rows(row_types.REJECT_ROW, decoded.rejects))
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,11 @@ class InProcessBatch:
     def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]) -> Derived:
         passed, schema = views_over(self.decoded.facts, views, duplicates, side_inputs), partials_schema(views)
         rows = [schema.empty_table(), *partial_rows(passed, schema)]
-        return Derived(rows, rejects=found_rows(row_types.REJECT_ROW, passed.rejects), failed=passed.failed)
+        return Derived(rows, rejects=record_rows(row_types.REJECT_ROW, passed.rejects), failed=passed.failed)
 
-    def undo(self, derived: Derived) -> None:
-        """Nothing was written."""
-
-    def commit(self, derived: Derived, controls: Controls, control_rows: Iterable[pa.Table]) -> None:
-        parts = [*derived.rows, *control_rows, partials_table.control_rows(controls)]
-        _append(self.table, partials_table.placed(_in_schema(parts, derived.rows[0].schema)), self.lsn)
+    def commit(self, derived: Derived, control_rows: Sequence[pa.Table], lsn: int) -> None:
+        rows = _in_schema([*derived.rows, *control_rows], derived.rows[0].schema)
+        _append(self.table, rows.append_column(SPAN, pa.repeat(pa.scalar(OPEN, pa.int64()), rows.num_rows)), lsn)
 
     def close(self, side_inputs: SideInputs) -> None:
         side_inputs.add(self.lsn, self.decoded.facts)

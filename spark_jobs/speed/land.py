@@ -4,17 +4,18 @@ files of a micro-batch + lsn -> master.log -> where the log ends
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types, schema_history
-from spark_jobs.contracts.schema_history import EVERY_SCHEMA, Entry, SchemaHistory
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.speed.continuity import EMPTY, LogEnd, Range
 from spark_jobs.storage import data_files, ddl, log_reader, tables
-from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.data_files import Written
 
 BEFORE_ALL = 0
 """The lsn of the schemas that are in force when a log begins."""
@@ -29,48 +30,32 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
     if (history := log_reader.read_schema_history()) == EVERY_SCHEMA:
         history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
-        _begin(history.entries)
+        today = dt.datetime.now(dt.UTC).date()
+        rows, root = schema_history.rows(history.entries, today), tables.path(tables.MASTER_LOG)
+        data_files.commit_beside([], [rows], root, ("landed_on", today), BEFORE_ALL)
     return history
 
 
-def commit(written: Iterable[Written], lsn: int, control: Mapping[str, object]) -> None:
-    """Commit files of records at `lsn` with their `__batch__` row. `control`: the fields of `row_types.BATCH`.
+def commit(files: Sequence[Written], records: int, lsn: int, control: Mapping[str, object]) -> None:
+    """Commit files, of so many records, at `lsn` with their `__batch__` row. `control`: fields of `row_types.BATCH`.
 
-    All are in the partition of the day that `written` was made for.
+    All are in the partition of the day that `files` were made for.
     """
-    row, files_of_records = batch_row(lsn, control), list(written)
-    day = files_of_records[0].value if files_of_records else row["landed_on"][0].as_py()
-    root = tables.path(tables.MASTER_LOG)
-    with FileWriter(root, ("landed_on", day)) as last:
-        last.add(row)
-        data_files.commit(root, [*files_of_records, *last.written()], {"lsn": str(lsn)})
-
-
-def _begin(entries: Sequence[Entry]) -> None:
-    today, root = dt.datetime.now(dt.UTC).date(), tables.path(tables.MASTER_LOG)
-    with FileWriter(root, ("landed_on", today)) as last:
-        last.add(schema_rows(entries, today))
-        data_files.commit(root, last.written(), {"lsn": str(BEFORE_ALL)})
-
-
-def schema_rows(entries: Sequence[Entry], landed_on: dt.date) -> pa.Table:
-    """Schemas that come in force, as rows of the log."""
-    rows = schema_history.rows(entries)
-    place = row_types.LOG.get_field_index("landed_on")
-    return rows.set_column(place, row_types.LOG.field(place), pa.array([landed_on] * rows.num_rows, pa.date32()))
+    row = batch_row(records, lsn, control)
+    day = files[0].value if files else row["landed_on"][0].as_py()
+    data_files.commit_beside(files, [row], tables.path(tables.MASTER_LOG), ("landed_on", day), lsn)
 
 
 def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:
     """Records as rows of the log."""
-    size = records.num_rows
-    dated = records.append_column("landed_on", pa.array([landed_on] * size, pa.date32()))
-    return dated.append_column("kind", pa.array([row_types.RECORD_ROW] * size, pa.string()))
+    dated = records.append_column("landed_on", pa.repeat(pa.scalar(landed_on, pa.date32()), records.num_rows))
+    return dated.append_column("kind", pa.repeat(row_types.RECORD_ROW, records.num_rows))
 
 
-def batch_row(lsn: int, control: Mapping[str, object]) -> pa.Table:
-    """The control row of a micro-batch that lands now."""
+def batch_row(records: int, lsn: int, control: Mapping[str, object]) -> pa.Table:
+    """The control row of a micro-batch of so many records that lands now."""
     now = dt.datetime.now(dt.UTC)
-    batch = {**control, "landed_at": now}
+    batch = {**control, "records": records, "landed_at": now}
     row = {"lsn": lsn, "landed_on": now.date(), "kind": row_types.BATCH_ROW, "batch": batch}
     return pa.Table.from_pylist([row], schema=row_types.LOG)
 
@@ -95,16 +80,12 @@ def log_end() -> LogEnd:
 
 
 def control(
-    epoch: int, ranges: list[Range], topic_ids: Mapping[str, str], started_at: dt.datetime, records: int
+    epoch: int, ranges: list[Range], topic_ids: Mapping[str, str], started_at: dt.datetime
 ) -> dict[str, object]:
-    """The fields of a `__batch__` row, but for the landing time. Names every partition followed, also the idle ones."""
+    """What is known of a `__batch__` row before it lands. Names every partition followed, also the idle ones."""
     return {
         "epoch": epoch,
-        "ranges": [
-            {"topic": r.topic, "partition": r.partition, "from_offset": r.start, "until_offset": r.until}
-            for r in ranges
-        ],
+        "ranges": [asdict(taken) for taken in ranges],
         "topic_ids": list(topic_ids.items()),
-        "records": records,
         "started_at": started_at,
     }

@@ -6,7 +6,7 @@ held by the JVM alone would be free while Python still finishes one.
 
 import fcntl
 import time
-from typing import Any
+from typing import IO, Any, cast
 
 from pyspark.sql import SparkSession
 
@@ -18,27 +18,24 @@ def acquire(spark: SparkSession, wait_seconds: float = 60) -> Any:
 
     Raises RuntimeError if another application still holds one after `wait_seconds`.
     """
-    settings().run_dir.mkdir(parents=True, exist_ok=True)
+    folder, jvm = settings().run_dir, cast(Any, spark._jvm)
+    folder.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + wait_seconds
-    return _python_lock(deadline), _jvm_lock(spark, deadline)
-
-
-def _python_lock(deadline: float) -> Any:
-    file = (settings().run_dir / "speed.python.lease").open("w")
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        except BlockingIOError:
-            _wait(deadline)
-
-
-def _jvm_lock(spark: SparkSession, deadline: float) -> Any:
-    jvm: Any = spark._jvm
-    channel = jvm.java.io.RandomAccessFile(str(settings().run_dir / "speed.jvm.lease"), "rw").getChannel()
+    file = (folder / "speed.python.lease").open("w")
+    while not _locked(file):
+        _wait(deadline)
+    channel = jvm.java.io.RandomAccessFile(str(folder / "speed.jvm.lease"), "rw").getChannel()
     while (lock := channel.tryLock()) is None:
         _wait(deadline)
-    return lock
+    return file, lock
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _wait(deadline: float) -> None:

@@ -6,7 +6,7 @@ speed.partials. Small micro-batches stay in this process (`in_process`), large o
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -14,14 +14,13 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.id_window import IdWindow
-from spark_jobs.speed.pass_rows import FIXED, IDS, Verdict, duplicates_verdict, per_lsn, verdict_rows
+from spark_jobs.speed.pass_rows import FIXED, Verdict, control_rows, duplicates_verdict, verdict_rows
+from spark_jobs.storage import data_files
 from spark_jobs.storage.data_files import Written
 from spark_jobs.storage.side_inputs import SideInputs
-
-Controls = Sequence[tuple[int, Mapping[str, object]]]
-"""lsn and fields of the `__batch__` rows of speed.partials."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,8 @@ class Batch(Protocol):
     def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]) -> Derived:
         """The partials of all facts but `duplicates` (columns of COORDINATES, lsn may be absent)."""
 
-    def undo(self, derived: Derived) -> None:
-        """Take back what `derive` wrote."""
-
-    def commit(self, derived: Derived, controls: Controls, control_rows: Iterable[pa.Table]) -> None:
-        """One version of speed.partials with the partials, the control rows and a `__batch__` row per lsn."""
+    def commit(self, derived: Derived, control_rows: Sequence[pa.Table], lsn: int) -> None:
+        """One version of speed.partials, up to `lsn`, with the partials and the control rows."""
 
     def close(self, side_inputs: SideInputs) -> None:
         """Release the facts; if they are in memory, later micro-batches may see them as side inputs."""
@@ -62,28 +58,21 @@ class Batch(Protocol):
 
 @dataclass
 class Outcome:
-    """What a pass found: ids that count, ids that repeat one, rejects per lsn, and why a view failed."""
+    """What a pass found: the facts that count and those that repeat one, rejects (control rows), why a view failed."""
 
     verdict: Verdict
-    rejects: dict[int, int] = field(default_factory=dict)
-    failed: Mapping[str, str] = field(default_factory=dict)
+    rejects: pa.Table
+    failed: Mapping[str, str]
 
     def counts(self, lsn: int) -> dict[str, int]:
         """Facts, rejects and duplicates of a micro-batch."""
-        counts = {"facts": self._facts, "rejects": self.rejects, "duplicates": self._duplicates}
-        return {name: per_lsn.get(lsn, 0) for name, per_lsn in counts.items()}
+        return {name: per_lsn.get(lsn, 0) for name, per_lsn in self._per_lsn.items()}
 
     @cached_property
-    def _facts(self) -> dict[int, int]:
-        return _per_lsn(self.verdict.kept)
-
-    @cached_property
-    def _duplicates(self) -> dict[int, int]:
-        return _per_lsn(self.verdict.duplicates)
-
-
-def _per_lsn(rows: pa.Table) -> dict[int, int]:
-    return {entry["values"]: entry["counts"] for entry in pc.value_counts(rows["lsn"]).to_pylist()}
+    def _per_lsn(self) -> dict[str, dict[int, int]]:
+        rows = {"facts": self.verdict.kept, "rejects": self.rejects, "duplicates": self.verdict.duplicates}
+        counted = {name: pc.value_counts(of_all["lsn"]).to_pylist() for name, of_all in rows.items()}
+        return {name: {each["values"]: each["counts"] for each in counts} for name, counts in counted.items()}
 
 
 def process(
@@ -96,50 +85,36 @@ def process(
 ) -> Outcome:
     """Compute the partials of lsns that have none; `counts`: records per lsn. Adds their ids to the window."""
     verdict = duplicates_verdict(batch.ids(), window)
-    derived = _without_failures(batch, views, verdict.duplicates, side_inputs.before(max(counts)))
-    outcome = Outcome(verdict, _per_lsn(pa.concat_tables([batch.rejects, derived.rejects])), derived.failed)
-    controls = _controls(outcome, counts, views, started_at)
-    batch.commit(derived, controls, [batch.rejects, derived.rejects, *verdict_rows(verdict)])
-    _remember(outcome, counts, window)
+    derived, computed = _without_failures(batch, views, verdict.duplicates, side_inputs.before(max(counts)))
+    outcome = Outcome(verdict, pa.concat_tables([batch.rejects, derived.rejects]), derived.failed)
+    about = {"views": computed, "started_at": started_at, "finished_at": dt.datetime.now(dt.UTC)}
+    controls = [(lsn, {**about, "records": records, **outcome.counts(lsn)}) for lsn, records in counts.items()]
+    rows = [outcome.rejects, *verdict_rows(verdict), control_rows(row_types.BATCH_ROW, controls)]
+    batch.commit(derived, rows, max(counts))
+    for lsn in counts:
+        window.add(lsn, verdict.ids.get(lsn, b""), dt.datetime.now(dt.UTC))
     batch.close(side_inputs)
     return outcome
 
 
 def process_again(
-    batch: Batch, lsns: Sequence[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
-) -> Outcome:
-    """Compute partials of `views` for lsns whose `duplicates` are known from before."""
-    derived = _without_failures(batch, views, duplicates, side_inputs.before(max(lsns)))
-    computed = [view.column for view in views if view.column not in derived.failed]
-    batch.commit(derived, [(lsn, {"views": computed}) for lsn in lsns], ())
+    batch: Batch, lsns: Collection[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
+) -> Mapping[str, str]:
+    """Compute partials of `views` for lsns whose `duplicates` are known from before; returns why a view failed."""
+    last = max(lsns)
+    derived, computed = _without_failures(batch, views, duplicates, side_inputs.before(last))
+    batch.commit(derived, [control_rows(row_types.BATCH_ROW, ((lsn, {"views": computed}) for lsn in lsns))], last)
     batch.close(side_inputs)
-    return Outcome(Verdict(IDS.empty_table(), duplicates), failed=derived.failed)
+    return derived.failed
 
 
 def _without_failures(
     batch: Batch, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]
-) -> Derived:
-    """Derive again until no view fails, as a failed view may have left rows."""
+) -> tuple[Derived, list[str]]:
+    """Derive again until no view fails, as a failed view may have left rows; with the columns of the other views."""
     failed: dict[str, str] = {}
     while (derived := batch.derive(views, duplicates, side_inputs)).failed:
-        batch.undo(derived)
+        data_files.discard(derived.files)
         failed |= derived.failed
         views = [view for view in views if view.column not in failed]
-    return replace(derived, failed=failed)
-
-
-def _controls(outcome: Outcome, counts: Mapping[int, int], views: Sequence[View], started_at: dt.datetime) -> Controls:
-    """Per lsn its control row: the views computed, the counts, the times."""
-    computed = [view.column for view in views if view.column not in outcome.failed]
-    times = {"started_at": started_at, "finished_at": dt.datetime.now(dt.UTC)}
-    return [
-        (lsn, {"views": computed, "records": records, **outcome.counts(lsn), **times})
-        for lsn, records in counts.items()
-    ]
-
-
-def _remember(outcome: Outcome, lsns: Iterable[int], window: IdWindow) -> None:
-    """The ids of committed lsns join the window."""
-    ids = dict(per_lsn(outcome.verdict.kept))
-    for lsn in lsns:
-        window.add(lsn, ids.get(lsn, b""), dt.datetime.now(dt.UTC))
+    return replace(derived, failed=failed), [view.column for view in views]

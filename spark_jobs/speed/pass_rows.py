@@ -4,8 +4,9 @@ facts - duplicates + their outcomes -> partials per view -> rows of speed.partia
 Micro-batches and catch-up use it alike: rows carry their own lsn. Pure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,16 @@ class Verdict:
 
     kept: pa.Table
     duplicates: pa.Table
+
+    @cached_property
+    def ids(self) -> dict[int, bytes]:
+        """Per lsn the identities that count, 16 bytes each, in the order of lsns."""
+        lsns = self.kept["lsn"].to_numpy()
+        order = np.argsort(lsns, kind="stable")
+        distinct, starts = np.unique(lsns[order], return_index=True)
+        identities = np.frombuffer(packed(self.kept), "V16")[order]
+        bounds = zip(distinct.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True)
+        return {lsn: identities[start:end].tobytes() for lsn, (start, end) in bounds}
 
 
 def partials_schema(views: Sequence[View]) -> pa.Schema:
@@ -60,8 +71,9 @@ def views_over(
 def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:
     """Rows of speed.partials, a table per view that has some, in `schema`; other views' columns are null."""
     for column, table in passed.partials.items():
-        if table.num_rows:
-            yield laid_out(_struct_rows(column, table), schema)
+        if size := table.num_rows:
+            struct = table.drop_columns(["lsn"]).to_struct_array()
+            yield laid_out(pa.table({"view": pa.repeat(column, size), "lsn": table["lsn"], column: struct}), schema)
 
 
 def laid_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -71,40 +83,24 @@ def laid_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _struct_rows(column: str, table: pa.Table) -> pa.Table:
-    fields = [field for field in table.schema if field.name != "lsn"]
-    struct = pa.StructArray.from_arrays([table[f.name].combine_chunks() for f in fields], fields=fields)
-    return pa.table({"view": pa.repeat(column, table.num_rows), "lsn": table["lsn"], column: struct})
-
-
-CONTROL_FIELDS = ("topic", "partition", "offset", "event_type", "reason", "field", "view")
-
-
-def found_rows(kind: str, found: pa.Table) -> pa.Table:
-    """One control row per record of `found`, with those of its columns that `control` has (schema FIXED)."""
-    size = found.num_rows
+def record_rows(kind: str, records: pa.Table) -> pa.Table:
+    """A control row per record, with those of its columns that `control` has (schema FIXED)."""
+    size, names, fields = records.num_rows, records.column_names, list(row_types.CONTROL)
     columns = [
-        found[field.name].combine_chunks().cast(field.type)
-        if field.name in CONTROL_FIELDS and field.name in found.column_names
-        else pa.nulls(size, field.type)
-        for field in row_types.CONTROL
+        records[f.name].combine_chunks().cast(f.type) if f.name in names else pa.nulls(size, f.type) for f in fields
     ]
-    control = pa.StructArray.from_arrays(columns, fields=list(row_types.CONTROL))
-    return pa.table([pa.repeat(kind, size), found["lsn"], control], schema=FIXED)
+    control = pa.StructArray.from_arrays(columns, fields=fields)
+    return pa.table([pa.repeat(kind, size), records["lsn"], control], schema=FIXED)
 
 
-def verdict_rows(verdict: Verdict) -> Iterator[pa.Table]:
+def control_rows(kind: str, controls: Iterable[tuple[int, Mapping[str, object]]]) -> pa.Table:
+    """A control row for each (lsn, fields of `control`) (schema FIXED)."""
+    return pa.Table.from_pylist([{"view": kind, "lsn": lsn, "control": said} for lsn, said in controls], schema=FIXED)
+
+
+def verdict_rows(verdict: Verdict) -> list[pa.Table]:
     """The control rows of a verdict: the duplicates, and per lsn the identities that count, one after the other."""
-    yield found_rows(row_types.DUPLICATE_ROW, verdict.duplicates)
-    rows = [{"view": row_types.IDS_ROW, "lsn": lsn, "control": {"ids": ids}} for lsn, ids in per_lsn(verdict.kept)]
-    yield pa.Table.from_pylist(rows, schema=FIXED)
-
-
-def per_lsn(ids: pa.Table) -> Iterator[tuple[int, bytes]]:
-    """Each lsn of `ids` with its identities, 16 bytes each, in the order of lsns."""
-    lsns = ids["lsn"].to_numpy()
-    order = np.argsort(lsns, kind="stable")
-    distinct, starts = np.unique(lsns[order], return_index=True)
-    identities = np.frombuffer(packed(ids), "V16")[order]
-    for lsn, (start, end) in zip(distinct.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
-        yield lsn, identities[start:end].tobytes()
+    return [
+        record_rows(row_types.DUPLICATE_ROW, verdict.duplicates),
+        control_rows(row_types.IDS_ROW, ((lsn, {"ids": ids}) for lsn, ids in verdict.ids.items())),
+    ]

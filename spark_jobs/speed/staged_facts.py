@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
 import pyarrow as pa
-from pyarrow.fs import FileSelector, FileSystem, FileType
+from pyarrow.fs import FileSystem
 
 from spark_jobs.speed.pass_rows import IDS, ids_of
 from spark_jobs.storage import tables
@@ -102,6 +102,4 @@ def _streams(address: str) -> Iterator[pa.Table]:
 def clear() -> None:
     """Delete what a process that died left behind."""
     fs, base = FileSystem.from_uri(root())
-    if fs.get_file_info(base).type == FileType.Directory:
-        for file in fs.get_file_info(FileSelector(base)):
-            fs.delete_file(file.path)
+    fs.delete_dir_contents(base, missing_dir_ok=True)

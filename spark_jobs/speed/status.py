@@ -8,7 +8,6 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from spark_jobs.ledger import store as ledger
@@ -49,6 +48,7 @@ class Status:
         self._state |= {"is_named": False, "batch_began_at": None}
         self._lag_at = time.monotonic()
         self.views_aside: dict[str, str] = {}
+        """Views whose pass failed, and why: they are left out until the next start, with an alarm."""
         self._problems: dict[str, str] = {}
         self.beat()
 
@@ -70,10 +70,6 @@ class Status:
                 self.beat()
             except Exception:
                 log.exception("a heartbeat is missing in the ledger")
-
-    def set_aside(self, failed: Mapping[str, str]) -> None:
-        """Views whose pass failed are left out until the next start, with an alarm."""
-        self.views_aside.update(failed)
 
     def set_named(self, refused: str | None = None) -> None:
         """Tables and serving views have their names for readers, unless they were `refused`, for that reason."""
@@ -98,10 +94,10 @@ class Status:
         last = {"records": records, **counts, "seconds": rounded, "at": dt.datetime.now(dt.UTC).isoformat()}
         self.set(lsn=lsn, last_batch=last, batch_began_at=None)
 
-    def last_batch_at(self) -> dt.datetime | None:
-        """When the last micro-batch was complete."""
+    def idle_seconds(self) -> float:
+        """Since the last micro-batch was complete; 0 before the first."""
         last = self._state.get("last_batch")
-        return dt.datetime.fromisoformat(last["at"]) if last else None
+        return _seconds_since(dt.datetime.fromisoformat(last["at"])) if last else 0.0
 
     def beat(self) -> None:
         with self._lock:

@@ -166,6 +166,16 @@ def commit(
     )
 
 
+def commit_beside(
+    files: Iterable[Written], rows: Iterable[pa.Table], root: str, partition: tuple[str, object], lsn: int
+) -> None:
+    """One version with the files, and with the `rows`, all of one schema, in a file of their own."""
+    with FileWriter(root, partition) as last:
+        for table in rows:
+            last.add(table)
+        commit(root, [*files, *last.written()], {"lsn": str(lsn)})
+
+
 def replace(read: DeltaTable, partition: tuple[str, str], files: Iterable[Written]) -> None:
     """Replace the files of a partition, as it was when `read` was opened; what came later stays.
 

@@ -71,9 +71,13 @@ def records(where: ds.Expression) -> pa.Table:
 
 def portions(where: ds.Expression, rows_at_once: int = ARROW_ROWS) -> Iterator[pa.Table]:
     """The landed records that match, some at a time."""
-    log = duckdb_reader.dataset(tables.MASTER_LOG)
-    wanted = where & (ds.field("kind") == row_types.RECORD_ROW)
-    for batch in log.scanner(row_types.RECORD.names, filter=wanted, batch_size=rows_at_once).to_batches():
+    return portions_of(tables.MASTER_LOG, where & (ds.field("kind") == row_types.RECORD_ROW), rows_at_once)
+
+
+def portions_of(table: str, where: ds.Expression, rows_at_once: int = ARROW_ROWS) -> Iterator[pa.Table]:
+    """The records that match in the log, or in quarantine, some at a time."""
+    rows = duckdb_reader.dataset(table)
+    for batch in rows.scanner(row_types.RECORD.names, filter=where, batch_size=rows_at_once).to_batches():
         if batch.num_rows:
             yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
 

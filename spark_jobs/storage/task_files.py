@@ -52,10 +52,12 @@ def write(
         yield from reported(name, writer.written(), rows.num_rows)
 
 
-def reported(name: str, files: Iterable[Written], rows: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of REPORT for these files; `rows`: how many are in each."""
+def reported(
+    name: str, files: Iterable[Written], rows: int | None = None, schema: pa.Schema = REPORT
+) -> Iterator[pa.RecordBatch]:
+    """The rows of REPORT, or of a wider `schema`, for these files; `rows`: how many are in each."""
     told = [{"name": name, "rows": rows, "file": file.as_dict()} for file in files]
-    yield from pa.Table.from_pylist(told, schema=REPORT).to_batches()
+    yield from pa.Table.from_pylist(told, schema=schema).to_batches()
 
 
 def files(report: pa.Table) -> dict[str, list[tuple[int, Written]]]:

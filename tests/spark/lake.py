@@ -77,7 +77,7 @@ class Lake:
         ensure_named(self.rows, self.views)
         headers = [] if version is None else [{"key": "schema_version", "value": b"%d" % version}]
         records = self._records(events, topic, lsn, now, headers)
-        control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now, records=records.num_rows)
+        control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now)
         computed = [view for view in self.views if views is None or view.name in views]
         schemas = log_reader.read_schema_history().with_new(lsn) if new_schemas else log_reader.read_schema_history()
         writer = InProcessWriter(schemas)

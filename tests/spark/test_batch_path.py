@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.batch import decode_tables
+from spark_jobs.batch import decode_step
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.storage import tables
@@ -105,14 +105,14 @@ def test_a_retry_after_a_crash_between_two_tables_leaves_what_one_try_would(
     lake.use("orders_by_day")
     lake.land([order(1), order(1), b"{"], topic="order_placed")
     lake.plan("r1")
-    real = decode_tables.replace
+    real = decode_step.replace
 
-    def crash_at_the_end(output: decode_tables.Output, todo: Any) -> None:
-        if output.table == tables.DUPLICATES:
+    def crash_at_the_end(table: str, *others: Any) -> None:
+        if table == tables.DUPLICATES:
             raise OSError("killed")
-        real(output, todo)
+        real(table, *others)
 
-    monkeypatch.setattr(decode_tables, "replace", crash_at_the_end)
+    monkeypatch.setattr(decode_step, "replace", crash_at_the_end)
     with pytest.raises(OSError, match="killed"):
         lake.build("r1")
     monkeypatch.undo()

@@ -52,14 +52,13 @@ def records(events, lsn, topic=None, first_offset=0):
     return pa.Table.from_pylist(rows, schema=row_types.RECORD)
 
 
-def control(count):
-    return land.control(1, [], {}, NOW, count)
+CONTROL = land.control(1, [], {}, NOW)
 
 
 def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
     taken = take(frame, EVERY_SCHEMA, landed_on=NOW.date())
-    land.commit(taken.landed, lsn, control(taken.records))
+    land.commit(taken.landed, taken.records, lsn, CONTROL)
     return process(taken, {lsn: taken.records}, views, window, SideInputs([], 0), NOW)
 
 
@@ -83,7 +82,7 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
     twice = [*ORDERS, *PAGES, ORDERS[3], ORDERS[3]]
     mixed = pa.concat_tables([records(twice, 1), records([b"{"], 1, topic="order_placed", first_offset=90)])
     writer = InProcessWriter(EVERY_SCHEMA)
-    writer.land(mixed, 1, control(mixed.num_rows))
+    writer.land(mixed, 1, CONTROL)
     short = micro_batches.compute(writer, mixed, 1, hot_tables, IdWindow(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
     frame = spark.createDataFrame(again).coalesce(1)
@@ -110,7 +109,7 @@ def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(
     again = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 2), 2, hot_tables, window, NOW)
     assert again.counts(2)["facts"] == 0
     restored = IdWindow(3600, 1000)
-    catch_up.restore_window(restored)
+    partials_table.restore_window(restored)
     later = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 3), 3, hot_tables, restored, NOW)
     assert later.counts(3)["duplicates"] == 40
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
@@ -119,12 +118,12 @@ def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(
 def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
     writer = InProcessWriter(EVERY_SCHEMA)
     whole = records(ORDERS, 1)
-    writer.land(whole, 1, control(40))
+    writer.land(whole, 1, CONTROL)
     micro_batches.compute(writer, whole, 1, hot_tables, IdWindow(3600, 1000), NOW)
     lost = records([*PAGES, *ORDERS[:5]], 2)
-    writer.land(lost, 2, control(25))
+    writer.land(lost, 2, CONTROL)
     window = IdWindow(3600, 1000)
-    catch_up.restore_window(window)
+    partials_table.restore_window(window)
     catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
@@ -139,7 +138,7 @@ def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_t
     window, writer = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA)
     for lsn in (1, 2):  # the second micro-batch repeats the first
         part = records(ORDERS, lsn, first_offset=lsn * 100)
-        writer.land(part, lsn, control(40))
+        writer.land(part, lsn, CONTROL)
         micro_batches.compute(writer, part, lsn, old, window, NOW)
     catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
@@ -155,7 +154,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
 
     one = partials._one
     window, writer, part = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA), records(ORDERS, 1)
-    writer.land(part, 1, control(40))
+    writer.land(part, 1, CONTROL)
     with monkeypatch.context() as patch:
         patch.setattr(partials, "_one", broken)
         outcome = micro_batches.compute(writer, part, 1, hot_tables, window, NOW)
@@ -169,7 +168,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
 def test_the_log_says_where_it_ends(spark, hot_tables):
     ranges = [land.Range("order_placed", 0, 0, 40)]
     part = records(ORDERS, 1)
-    InProcessWriter(EVERY_SCHEMA).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW, 40))
+    InProcessWriter(EVERY_SCHEMA).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW))
     end = land.log_end()
     assert (end.lsn, end.epoch) == (1, 7)
     assert end.offsets == {("order_placed", 0): 40}

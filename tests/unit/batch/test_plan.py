@@ -68,7 +68,7 @@ def run(mode: str = "changed", days: tuple[str, ...] = ()) -> Run:
 
 
 BUILT = Source(batch_version=3, results_version=4, cut=5, horizon=None)
-NEW = {"order_placed": {"2026-01-05": 7}}
+NEW = {"order_placed": ["2026-01-05"]}
 
 
 def test_each_view_gets_the_least_work_that_is_right() -> None:

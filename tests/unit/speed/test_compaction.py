@@ -44,7 +44,7 @@ class Speed:
             self.market.lsn = self.lsn
             records = pa.Table.from_pylist([self.market.record(one) for one in market(self.lsn)], row_types.RECORD)
             taken = [continuity.Range(t, 0, 0, offset) for t, offset in self.market.offsets.items()]
-            self.writer.land(records, self.lsn, land.control(1, taken, {}, NOW, records.num_rows))
+            self.writer.land(records, self.lsn, land.control(1, taken, {}, NOW))
             micro_batches.compute(self.writer, records, self.lsn, self.views, self.window, NOW)
 
 

@@ -27,7 +27,7 @@ def test_duplicates_and_rejects_of_all_event_types_in_one_micro_batch(platform_h
     """Their rows come in many pieces, cut at different places, and must reach the table as one."""
     views, writer = list(project_views()), _writer()
     events = records()
-    writer.land(events, 1, land.control(1, [], {}, NOW, events.num_rows))
+    writer.land(events, 1, land.control(1, [], {}, NOW))
     side_inputs = SideInputs(views, 0)
     outcome = micro_batches.compute(writer, events, 1, views, IdWindow(3600, 1000), NOW, side_inputs)
     types = len(TYPES)

@@ -13,7 +13,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.speed import staged_facts
-from spark_jobs.speed.pass_rows import IDS, duplicates_verdict, ids_of, per_lsn, verdict_rows
+from spark_jobs.speed.pass_rows import IDS, duplicates_verdict, ids_of, verdict_rows
 from spark_jobs.speed.staged_facts import StagedFactsWriter
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -55,7 +55,7 @@ def test_the_ids_that_count_are_stored_per_lsn_and_the_others_by_their_coordinat
     verdict = duplicates_verdict(
         ids(("y", 6, "a", 0, 2), ("x", 5, "b", 1, 7), ("z", 6, "a", 2, 1), ("x", 6, "a", 0, 9)), IdWindow(60, 9)
     )
-    assert dict(per_lsn(verdict.kept)) == {5: identity("x"), 6: identity("y") + identity("z")}
+    assert verdict.ids == {5: identity("x"), 6: identity("y") + identity("z")}
     rows = pa.concat_tables(verdict_rows(verdict)).to_pylist()
     assert [(row["view"], row["lsn"]) for row in rows] == [
         (row_types.DUPLICATE_ROW, 6),

@@ -37,7 +37,7 @@ def records(lsn: int, *versions: int, topic: str = MODEL.topic) -> pa.Table:
 
 def landed(given: SideInputs, lsn: int, *versions: int, topic: str = MODEL.topic) -> pa.Table:
     found = records(lsn, *versions, topic=topic)
-    InProcessWriter(given.history).land(found, lsn, land.control(1, [], {}, NOW, found.num_rows))
+    InProcessWriter(given.history).land(found, lsn, land.control(1, [], {}, NOW))
     return found
 
 
