@@ -132,8 +132,6 @@ def _fact(event: dict[str, Any], contract: Contract, newest: Contract) -> Fact:
 
 
 def _flat(event: dict[str, Any], contract: Contract) -> dict[str, Any]:
-    if not contract.nested:
-        return event
     try:
         return contract.flat(event)
     except Misplaced as error:
