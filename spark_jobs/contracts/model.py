@@ -56,9 +56,9 @@ class Contract:
         """Whether fields stand inside other objects of the record (`field_paths`)."""
         return any(field_paths.KEYWORD in rules for rules in self.schema["properties"].values())
 
-    def flat(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    def flat(self, event: dict[str, Any]) -> dict[str, Any]:
         """The flat event to which the schema's rules apply. Raises field_paths.Misplaced."""
-        return field_paths.lifted(event, self.schema["properties"]) if self.nested else dict(event)
+        return field_paths.lifted(event, self.schema["properties"]) if self.nested else event
 
     @cached_property
     def fact_schema(self) -> pa.Schema:

@@ -28,10 +28,8 @@ def split_pattern(text: str) -> str:
     """One character or one class of characters, optionally repeated by `+`, with every character as `\\x{..}`."""
     body, plus = (text[:-1], "+") if len(text) > 1 and text.endswith("+") and text != "\\+" else (text, "")
     if body.startswith("[") and body.endswith("]") and len(body) > 2:
-        inside = body[1:-1]
-        negated = inside.startswith("^")
-        ranges = _class(inside[1:] if negated else inside)
-        return f"[{'^' if negated else ''}{_written(ranges)}]{plus}"
+        negation = "^" if body[1] == "^" else ""
+        return f"[{negation}{_written(_class(body[1:-1].removeprefix('^')))}]{plus}"
     ranges, rest = _atom(body)
     if rest:
         raise Refused(f"split pattern {text!r} is more than one character or class", _HINT)

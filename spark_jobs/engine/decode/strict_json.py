@@ -37,8 +37,8 @@ class Written(float):
         try:
             exact = Decimal(self.text)
             return int(exact) if exact == exact.to_integral_value() else self
-        except InvalidOperation:
-            return self
+        except InvalidOperation:  # an exponent beyond any decimal's: nothing at all, or no integer
+            return self if self.text.lower().partition("e")[0].strip("-0.") else 0
 
 
 def parse(value: bytes) -> dict[str, Any]:

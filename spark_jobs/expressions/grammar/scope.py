@@ -72,12 +72,11 @@ def refuse_unread(tree: exp.Expression, reads: str) -> None:
         raise Refused(f"`{tree.sql('spark')}`: the argument {', '.join(extra)} is not in the subset", _DOCS)
 
 
-def calls(name: str, reads: str = "this", **literals: Callable[[exp.Expression | None], Node]) -> tuple[str, Rule]:
-    """The rule that makes the operation `name` of the class's arguments, in this order; some are literals, read so."""
+def calls(name: str, reads: str = "this") -> tuple[str, Rule]:
+    """The rule that makes the operation `name` of the class's arguments, in this order."""
 
     def build(scope: Scope, tree: exp.Expression) -> Node:
-        args = {key: read(tree.args.get(key)) for key, read in literals.items()}
-        present = [key for key in reads.split() if key in args or tree.args.get(key) is not None]
-        return call(name, *(args[key] if key in args else scope.typed(tree.args[key]) for key in present))
+        present = [tree.args[key] for key in reads.split() if tree.args.get(key) is not None]
+        return call(name, *(scope.typed(arg) for arg in present))
 
     return reads, build

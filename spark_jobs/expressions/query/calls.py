@@ -33,10 +33,9 @@ def call(scope: Scope, tree: exp.Expression) -> Call:
     refuse_unread(tree, "this offset")
     is_star = function.name == "count" and isinstance(tree.this, exp.Star) and not any(tree.this.args.values())
     arg = None if is_star or function.takes == "nothing" else _argument(function, scope.typed(tree.this))
-    distance = tree.args.get("offset")
-    return Call(
-        function, arg, literals.whole(distance, f"the distance of {function.name}", 1, _MOST_ROWS) if distance else 1
-    )
+    offset = tree.args.get("offset")
+    distance = literals.whole(offset, f"the distance of {function.name}", 1, _MOST_ROWS) if offset else 1
+    return Call(function, arg, distance)
 
 
 def _argument(function: Function, node: Node) -> Node:
@@ -75,9 +74,8 @@ def window(scope: Scope, tree: exp.Expression, function: Function, unique: froze
     if spec and function.sees == "partition":
         raise Refused(f"{function.name} with a frame", "leave it out: the function sees the whole partition")
     by_row = function.sees != "rows" or (spec and spec.args["kind"] == "ROWS")
-    if by_row and (
-        unique is None or not unique <= {column_of(node) for node in (*partition, *(by for by, _ in order))}
-    ):
+    columns = {column_of(node) for node in (*partition, *(by for by, _ in order))}
+    if by_row and (unique is None or not unique <= columns):
         lacking = f"ORDER BY .., {', '.join(sorted(unique))}" if unique else "read {rows}, or what is grouped"
         raise Refused(f"{function.name} over rows whose order is not total", lacking)
     return Window(partition, order, _frame(spec, order) if spec else "")

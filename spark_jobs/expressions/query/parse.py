@@ -1,6 +1,7 @@
 """`parse_query`: the text of a `resolve`, checked and rendered for both engines.
 
 text + columns of {rows} -> parts of WITH, branches of UNION ALL -> typed -> SQL for Spark and DuckDB -> Query
+Shapes, functions and orders that a query may have, and why, are in `docs/expressions.md`.
 """
 
 import re

@@ -9,6 +9,7 @@ from typing import Any
 
 MOST_NESTED = 100
 FAR = 20  # digits, and beyond every integer field
+DECIMAL_EXPONENT = 15  # digits of an exponent that Decimal takes; more make no difference to any field
 
 
 class NoEvent(ValueError):
@@ -56,7 +57,13 @@ def _no_number(text: str) -> Any:
 
 def _number(text: str) -> int | Decimal:
     """1.0 and 1e2 are integers; nothing is rounded. Numbers beyond every field's range stay as they are."""
-    number = Decimal(text)
+    mantissa, _, exponent = text.lower().partition("e")
+    digits = exponent.lstrip("+-0")
+    if len(digits) > DECIMAL_EXPONENT:
+        digits = "9" * DECIMAL_EXPONENT
+    number = Decimal(f"{mantissa}e{'-' if exponent.startswith('-') else ''}{digits or 0}")
+    if not number:
+        return 0
     return int(number) if number.adjusted() < FAR and number == number.to_integral_value() else number
 
 
