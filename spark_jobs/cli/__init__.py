@@ -12,7 +12,7 @@ import click
 from spark_jobs.settings import settings
 
 COMMANDS = {
-    "init": "spark_jobs.cli.init:init",
+    "init": "spark_jobs.cli.project:init",
     "demo": "spark_jobs.cli.demo:demo",
     "up": "spark_jobs.cli.platform:up",
     "down": "spark_jobs.cli.platform:down",

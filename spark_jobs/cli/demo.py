@@ -3,7 +3,7 @@
 up -> records -> merged answers before any batch -> batch_layer through Airflow -> the same answers after publication
 -> agreement -> verify -> marts, left to themselves. Each step says what it does and how long it took; the platform
 stays up. What is sent and asked is the town's (`sample.demo`) or, of another project, what its folder has
-(`cli.project_demo`): a module, the script, with the names that the latter has.
+(`cli.project`). Each of the two is a script: a module with FEEDING, MORE, LATER, EXAMPLES, feed, feed_more, questions.
 """
 
 import re
@@ -42,7 +42,7 @@ class DemoFailed(Exception):
 @click.command()
 def demo() -> None:
     """Start everything, feed it, show merged answers, run the batch layer, verify. Exit code 1 where a step fails."""
-    script = import_module("spark_jobs.sample.demo" if current().is_town else "spark_jobs.cli.project_demo")
+    script = import_module("spark_jobs.sample.demo" if current().is_town else "spark_jobs.cli.project")
     try:
         play(current(), script, Console())
     except (DemoFailed, AirflowError, SqlError) as error:

@@ -60,17 +60,10 @@ def _at_its_best(rows: "DataFrame") -> "LinearSVCModel":
     """
     from pyspark.ml.classification import LinearSVC
 
-    machine = LinearSVC(
-        featuresCol=VECTOR,
-        labelCol=LABEL,
-        regParam=REGULARISATION,
-        tol=TOLERANCE,
-        standardization=True,
-        fitIntercept=True,
-    )
-    trained: LinearSVCModel = machine.setMaxIter(ITERATIONS).fit(rows)
+    svc = LinearSVC(featuresCol=VECTOR, labelCol=LABEL, regParam=REGULARISATION, tol=TOLERANCE, standardization=True)
+    trained: LinearSVCModel = svc.setMaxIter(ITERATIONS).fit(rows)
     best = best_iteration(trained.summary().objectiveHistory)
-    return trained if best is None else machine.setMaxIter(best).fit(rows)
+    return trained if best is None else svc.setMaxIter(best).fit(rows)
 
 
 def best_iteration(losses: Sequence[float]) -> int | None:

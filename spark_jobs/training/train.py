@@ -5,8 +5,8 @@ run's results + labels up to its cut -> examples -> fit -> evaluated beside the 
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from spark_jobs.ledger.schema import Build, Model
 from spark_jobs.ledger.store import LedgerError, Store
@@ -19,8 +19,7 @@ from spark_jobs.training.linear import Weights
 Fit = Callable[[tuple[str, ...], Part], Weights]
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """`model`: the run's version, or None where nothing was trained; `said`: why, in words."""
 
     model: Model | None

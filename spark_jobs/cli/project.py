@@ -1,23 +1,41 @@
-"""What the demo of any project sends and asks: the records of its folder `demo`, and a few rows of every view.
+"""A project of one's own: `tidemark init FOLDER` writes one, and what its demo sends and asks.
 
-`demo/<topic>.jsonl`, a record a line -> `tidemark send`. `cli.demo` plays it.
+infra/template -> FOLDER, to be changed. `demo/<topic>.jsonl`, a record a line -> `tidemark send`; `cli.demo` plays it.
+Exit codes: 0 done; 1 the folder is not empty, nothing is written; 2 wrong usage.
 """
 
+import shutil
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
+import click
+
+from spark_jobs.cli.step import refuse
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import project_views
 from spark_jobs.serving.catalogue import is_of_the_moment
-from spark_jobs.settings import settings
+from spark_jobs.settings import ROOT, settings
 
+TEMPLATE = ROOT / "infra/template"
 Tidemark = Callable[..., None]
 FEEDING = "Send the records of the folder demo through Kafka"
 MORE = ""
 LATER: dict[str, str] = {}
 EXAMPLES = """Views     ./tidemark views, ./tidemark view show NAME
 Why       ./tidemark explain VIEW COLUMN=VALUE"""
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Write a small project to FOLDER: an event type, two views with a case each, a mart, records for the demo."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        refuse(f"{folder} is not an empty folder: nothing is written")
+    shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "gitignore").rename(folder / ".gitignore")
+    click.echo(f"wrote {folder}; TIDEMARK_PROJECT={folder} makes it the project, for instance of `tidemark demo`")
 
 
 def feed(tidemark: Tidemark) -> None:
