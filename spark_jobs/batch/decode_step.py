@@ -107,7 +107,9 @@ def _write(spark: SparkSession, todo: Scope, decoded: Files, changed: Collection
     outputs = [(tables.facts(c.event_type), fact_columns(c), c.event_type in changed) for c in project_contracts()]
     outputs += [(tables.QUARANTINE, QUARANTINED, again), (tables.DUPLICATES, DUPLICATE, again)]
     with ThreadPoolExecutor(settings().cores) as pool:
-        list(pool.map(lambda output: replace(*output, spark, decoded, todo), outputs))
+        replaced = [pool.submit(replace, *output, spark, decoded, todo) for output in outputs]
+    for future in replaced:
+        future.result()
     counts = {table: sum(count for count, _ in decoded.get(table, ())) for table, *_ in outputs}
     quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)
     facts = sum(counts.values()) - counts[tables.facts(RECORD_OUTCOME)]

@@ -72,7 +72,8 @@ def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:
     """Rows of speed.partials, a table per view that has some, in `schema`; other views' columns are null."""
     for column, table in passed.partials.items():
         if size := table.num_rows:
-            struct = table.drop_columns(["lsn"]).to_struct_array()
+            fields = [field for field in table.schema if field.name != "lsn"]
+            struct = pa.StructArray.from_arrays([table[f.name].combine_chunks() for f in fields], fields=fields)
             yield laid_out(pa.table({"view": pa.repeat(column, size), "lsn": table["lsn"], column: struct}), schema)
 
 
