@@ -36,8 +36,14 @@ def _columns(view: AggregateView) -> pa.Schema:
 
 
 def _laid_out(view: AggregateView, rows: DataFrame) -> DataFrame:
+    """Sorted in each file, so that a point query reads a small part of it.
+
+    By bucket days first, where there are any: a day is in few files, and a file of a large table has few days.
+    """
     keys = list(view.key_schema.names)
-    return spark_writer.by_bucket(rows, keys) if view.bucket else spark_writer.sorted_by(rows, keys)
+    if view.bucket:
+        return rows.repartition(spark_writer.BUCKET_DAY).sortWithinPartitions(spark_writer.BUCKET_DAY, *keys)
+    return rows.sortWithinPartitions(*keys)
 
 
 def _sql(spark: SparkSession, view: AggregateView, task: BuildTask) -> str:

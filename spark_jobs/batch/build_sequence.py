@@ -60,7 +60,7 @@ def columns(view: SequenceView) -> tuple[pa.Schema, pa.Schema]:
 
 
 def _overwrite(spark: SparkSession, sql: str, schema: pa.Schema, then: str, table: str) -> int:
-    rows = spark_writer.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
+    rows = spark.sql(sql).select(schema.names).sortWithinPartitions("key", then)
     return spark_writer.overwrite(rows, table, ["key", then, "stretch_end"])
 
 

@@ -25,15 +25,15 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
         return store.begin_run(run_id)
     previous = store.decoded_cut()
     landed = coverage.landed(previous - 1)
-    reach = coverage.reach(previous, landed.keys(), coverage.covered(previous), columns)
+    cut, held_by = coverage.reach(previous, landed.keys(), coverage.covered(previous), columns)
     return store.begin_run(
         run_id,
         mode=mode,
         days=[day.isoformat() for day in days],
         previous_cut=previous,
-        cut=reach.lsn,
-        cut_at=landed.get(reach.lsn),
-        summary={"held_by": dict(reach.held_by)},
+        cut=cut,
+        cut_at=landed.get(cut),
+        summary={"held_by": dict(held_by)},
     )
 
 

@@ -15,7 +15,7 @@ from spark_jobs.publication.publish import Execute, versions
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
-from spark_jobs.storage.vacuum import vacuum
+from spark_jobs.storage.data_files import vacuum
 
 GRACE_HOURS = 24
 """Files that a table dropped this recently stay: a reader may have begun before."""

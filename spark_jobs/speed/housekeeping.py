@@ -19,7 +19,7 @@ from spark_jobs.speed import compaction
 from spark_jobs.speed.continuity import LogEnd
 from spark_jobs.speed.status import Status
 from spark_jobs.storage import tables
-from spark_jobs.storage.vacuum import vacuum
+from spark_jobs.storage.data_files import vacuum
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 

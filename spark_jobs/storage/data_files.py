@@ -1,14 +1,14 @@
 """Data files of a Delta table: written where the rows are made, part of the table only by a later commit.
 
 rows -> FileWriter -> a Parquet file that no version names -> Written -> commit -> a version. A file that is never
-committed is not seen by any reader.
+committed is not seen by any reader, and `vacuum` removes it in time. `files_within`: the files worth reading.
 """
 
 import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, Self
 
@@ -19,8 +19,13 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction
 from pyarrow.fs import FileSystem
 
+from spark_jobs.storage import tables
+
 FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]
 WRITTEN = pa.struct([*FIELDS, ("partition", pa.string()), ("value", pa.string())])
+
+Bounds = Mapping[str, tuple[object, object]]
+"""Column -> the least and the greatest value that matter; None: any."""
 
 WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
 """What readers of the log, the facts and the partials look for."""
@@ -46,10 +51,6 @@ class Written:
     @property
     def address(self) -> str:
         return f"{self.root}/{self.path}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """A value of the type WRITTEN."""
-        return asdict(self)
 
 
 class FileWriter:
@@ -192,3 +193,30 @@ def discard(files: Iterable[Written]) -> None:
     for file in files:
         fs, base = FileSystem.from_uri(file.root)
         fs.delete_file(f"{base}/{file.path}")
+
+
+def vacuum(table: str, hours: int, keep: Sequence[int] = ()) -> int:
+    """Remove files older than `hours` that no version in `keep` nor the newest one names; returns how many.
+
+    Only the table's writer may do so. Files that a process left when it died before its commit go too.
+    """
+    if not DeltaTable.is_deltatable(tables.path(table)):
+        return 0
+    delta = DeltaTable(tables.path(table))
+    rule = {"retention_hours": hours, "enforce_retention_duration": False, "keep_versions": list(keep), "full": True}
+    if not delta.vacuum(dry_run=True, **rule):
+        return 0  # a vacuum of nothing would still add two versions
+    return len(delta.vacuum(dry_run=False, **rule))
+
+
+def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
+    """The flat add actions of the files that can hold rows in the bounds; a file without statistics can."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    for column, (least, greatest) in bounds.items():
+        for name, holds, bound in (
+            (f"min.{column}", pc.less_equal, greatest),
+            (f"max.{column}", pc.greater_equal, least),
+        ):
+            if name in files.column_names and bound is not None:
+                files = files.filter(pc.fill_null(holds(files[name], bound), True))
+    return files

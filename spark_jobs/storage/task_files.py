@@ -5,6 +5,7 @@ The driver makes the files part of a table by one commit (`data_files.commit`), 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ def write(
 
 def reported(name: str, files: Iterable[Written], rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of REPORT for these files; `rows`: how many are in each."""
-    told = [{"name": name, "rows": rows, "file": file.as_dict()} for file in files]
+    told = [{"name": name, "rows": rows, "file": asdict(file)} for file in files]
     yield from pa.Table.from_pylist(told, schema=REPORT).to_batches()
 
 

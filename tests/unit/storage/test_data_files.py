@@ -10,8 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import FileWriter
-from spark_jobs.storage.vacuum import vacuum
+from spark_jobs.storage.data_files import FileWriter, vacuum
 
 LOG = tables.MASTER_LOG
 ROWS = pa.table({"lsn": [1, 2], "day": [7, 7]})
