@@ -32,8 +32,7 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"run {run_id} is published already, as publication {published.id}")
         return
     current = store.current_publication()
-    sources = store.sources(current) if current else {}
-    tasks = _tasks(store, views, run, sources)
+    tasks = _tasks(store, views, run, store.sources(current))
     if current is not None and all(is_done(task) for task in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)

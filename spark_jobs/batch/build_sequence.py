@@ -94,10 +94,7 @@ def _queries(
     else:
         base = task.base
         built = Stored(
-            *(
-                spark_reader.relation(spark_reader.rows(spark, table, version))
-                for table, version in zip(view.tables, base.versions, strict=True)
-            )
+            *(spark_reader.relation(spark_reader.rows(spark, table, version)) for table, version in base.tables(view))
         )
         before = [built.rows]
         new = spark.sql(_facts(spark, view, Slice(task.cut, above=base.cut)))

@@ -10,8 +10,6 @@ import click
 
 from spark_jobs.cli.serving import form_option, refuse, terminal_width
 from spark_jobs.cli.step import ledger_step
-from spark_jobs.ledger.source import Source
-from spark_jobs.ledger.store import Store
 from spark_jobs.serving.formatting import Format, printable, text
 from spark_jobs.settings import settings
 
@@ -25,16 +23,11 @@ def views(form: Format) -> None:
     from spark_jobs.storage import coverage
 
     with ledger_step() as store:
-        sources = _sources(store)
+        sources = store.sources(store.current_publication())
     known = loaded()
     least = min(sources[one.id].cut if one.id in sources else 0 for one in known)
     found = catalogue.listed(known, sources, coverage.covered(least))
     click.echo(text(found, form, terminal_width()), nl=False)
-
-
-def _sources(store: Store) -> dict[str, Source]:
-    current = store.current_publication()
-    return store.sources(current) if current else {}
 
 
 @click.group()
@@ -58,7 +51,7 @@ def show(name: str, rows: int) -> None:
     except ExplainError as error:
         refuse(str(error))
     with ledger_step() as store:
-        sources = _sources(store)
+        sources = store.sources(store.current_publication())
     for title, part in catalogue.shown(found, known, sources):
         click.echo(f"{click.style(title, bold=True)}\n{part}\n")
     if not rows:
@@ -85,7 +78,7 @@ def diff(name: str, limit: int) -> None:
 
     known = loaded()
     with ledger_step() as store:
-        sources = {one.id: UNBUILT for one in known} | _sources(store)
+        sources = {one.id: UNBUILT for one in known} | store.sources(store.current_publication())
     try:
         found = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
     except (ExplainError, NoTable) as error:

@@ -41,6 +41,10 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC)
 
 
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Base(DeclarativeBase):
     type_annotation_map = {  # noqa: RUF012  (SQLAlchemy reads it as a class attribute)
         datetime: Instant,
@@ -65,16 +69,16 @@ class Run(Base):
     __tablename__ = "runs"
     run_id: Mapped[str] = mapped_column(primary_key=True)
     mode: Mapped[str]
-    days: Mapped[list[str]]
-    previous_cut: Mapped[int]
-    cut: Mapped[int]
+    days: Mapped[list[str]] = mapped_column(default=list)
+    previous_cut: Mapped[int] = mapped_column(default=0)
+    cut: Mapped[int] = mapped_column(default=0)
     cut_at: Mapped[datetime | None]
-    state: Mapped[str]
-    step: Mapped[str]
+    state: Mapped[str] = mapped_column(default="active")
+    step: Mapped[str] = mapped_column(default="plan")
     started_at: Mapped[datetime]
     progressed_at: Mapped[datetime]
     error: Mapped[str | None] = mapped_column(Text)
-    summary: Mapped[dict[str, Any]]
+    summary: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
 class Build(Base):
@@ -129,8 +133,8 @@ class Publication(Base):
     run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.run_id"), unique=True)
     restores: Mapped[int | None]
     cut: Mapped[int]
-    state: Mapped[str]
-    intended_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(default="intent")
+    intended_at: Mapped[datetime] = mapped_column(default=now)
     done_at: Mapped[datetime | None]
     expired_at: Mapped[datetime | None]
 
@@ -164,9 +168,9 @@ class Pin(Base):
     publication_id: Mapped[int] = mapped_column(ForeignKey("publications.id"))
     head: Mapped[int]
     now: Mapped[datetime]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=now)
     keep_until: Mapped[datetime | None]  # None: until it is dropped
-    state: Mapped[str]  # intent, done
+    state: Mapped[str] = mapped_column(default="intent")  # later: done
 
 
 class Request(Base):
@@ -176,9 +180,9 @@ class Request(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     kind: Mapped[str]
     arguments: Mapped[dict[str, Any]]
-    state: Mapped[str]
-    answer: Mapped[dict[str, Any]]
-    asked_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(default="pending")
+    answer: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    asked_at: Mapped[datetime] = mapped_column(default=now)
     answered_at: Mapped[datetime | None]
 
 
@@ -189,7 +193,7 @@ class Epoch(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     after_lsn: Mapped[int]
     reason: Mapped[str]
-    started_at: Mapped[datetime]
+    started_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Heartbeat(Base):
@@ -208,7 +212,7 @@ class Promotion(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     name: Mapped[str]
     version: Mapped[int]
-    promoted_at: Mapped[datetime]
+    promoted_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Definition(Base):
@@ -217,7 +221,7 @@ class Definition(Base):
     __tablename__ = "definitions"
     view_id: Mapped[str] = mapped_column(primary_key=True)
     text: Mapped[str] = mapped_column(Text)
-    defined_at: Mapped[datetime]
+    defined_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Model(Base):
@@ -229,7 +233,7 @@ class Model(Base):
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"))
     cut: Mapped[int]
-    trained_at: Mapped[datetime]
+    trained_at: Mapped[datetime] = mapped_column(default=now)
     seconds: Mapped[float] = mapped_column(Float)
     weights: Mapped[dict[str, Any]]
     metrics: Mapped[dict[str, Any]]

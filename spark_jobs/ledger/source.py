@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from spark_jobs.definitions.bound_view import View
+
 
 @dataclass(frozen=True)
 class Source:
@@ -24,6 +26,10 @@ class Source:
     def versions(self) -> tuple[int, ...]:
         """The versions of the view's tables, in the order of `view.tables`; none where it was never built."""
         return tuple(version for version in (self.batch_version, self.results_version) if version is not None)
+
+    def tables(self, view: View) -> list[tuple[str, int]]:
+        """The Delta tables that it reads of the view, each with its version."""
+        return list(zip(view.tables, self.versions, strict=False))
 
 
 UNBUILT = Source(batch_version=None, results_version=None, cut=0, horizon=None)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.render import quote_text
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
@@ -33,7 +32,7 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
     """
     roll_forward(execute, views, store)
     current = store.current_publication()
-    sources = store.sources(current) if current else {}
+    sources = store.sources(current)
     new = {view.id: UNBUILT for view in views if view.id not in sources}
     if current is None or new:
         publication = store.begin_publication("initial", {**sources, **new}, cut=current.cut if current else 0)
@@ -118,8 +117,7 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
     Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
     """
-    current = store.current_publication()
-    sources = store.sources(current) if current else {}
+    sources = store.sources(store.current_publication())
     known = {view.version: view for view in views if view.name == name and view.id in sources}
     if version not in known:
         there = ", ".join(map(str, sorted(known))) or "none"
@@ -141,8 +139,7 @@ def _rows(answer: Any) -> list[Any]:
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
     """What the run would publish: its builds; a view with a hole past the cut keeps its old source."""
-    built, current = store.built_sources(run.run_id), store.current_publication()
-    old = store.sources(current) if current else {}
+    built, old = store.built_sources(run.run_id), store.sources(store.current_publication())
     unbuilt = [view.name for view in views if view.id not in built]
     if unbuilt:
         raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")
@@ -187,8 +184,3 @@ def _refuse_unaudited(run: Run, store: Store) -> None:
     built = [build.finished_at for build in store.builds(run.run_id).values()]
     if built and audit.at < max(built):
         raise PublishRefused(f"run {run.run_id} was built again after its audit: audit it again")
-
-
-def versions(view: View, source: Source | None) -> list[tuple[str, int]]:
-    """The Delta tables and versions that a source reads."""
-    return list(zip(view.tables, source.versions, strict=False)) if source else []

@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from spark_jobs.ledger.source import UNBUILT
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import Execute, versions
+from spark_jobs.publication.publish import Execute
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
@@ -62,7 +63,7 @@ def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
     kept: dict[str, set[int]] = {}
     for of_views in sources:
         for view in views:
-            for table, version in versions(view, of_views.get(view.id)):
+            for table, version in of_views.get(view.id, UNBUILT).tables(view):
                 kept.setdefault(table, set()).add(version)
     return {table: sorted(needed) for table, needed in kept.items()}
 

@@ -71,7 +71,7 @@ def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, a
     builds, current = store.builds(run.run_id), store.current_publication()
     if missing := [view.id for view in views if view.id not in builds]:
         raise LedgerError(f"run {run.run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
-    old = store.sources(current) if current else {}
+    old = store.sources(current)
     after, changed = current.cut if current else 0, changed_days(store, run)
     new = store.built_sources(run.run_id)
     agreements = []

@@ -67,7 +67,7 @@ class Explanation:
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
     """Explain the rows of view `name` with the keys `given` as `column=value`. Raises ExplainError."""
     current = store.current_publication()
-    every = with_unbuilt(views.by_id, store.sources(current) if current else {})
+    every = with_unbuilt(views.by_id, store.sources(current))
     view, sources = _served(find(views, name), name, views, ready(views, every, store.promoted()), every)
     key = _key(view, given)
     now = datetime.now(UTC)

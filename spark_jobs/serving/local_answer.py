@@ -56,8 +56,7 @@ class LocalAnswers:
 
     def built(self, view: View) -> list[str]:
         """What the source reads of the view's tables."""
-        versions = self.sources[view.id].versions
-        return [self.relation(table) for table in zip(view.tables, versions, strict=False)]
+        return [self.relation(table) for table in self.sources[view.id].tables(view)]
 
     def speed(self, view: View, *, above: int | None = None) -> str:
         """lsn and the view's partials past the cut (or `above`) up to head; for a sequence deferred rows too."""

@@ -44,8 +44,7 @@ class SparkTables:
         return [view for view in self.views if view.id in self.sources]
 
     def built(self, view: View) -> list[str]:
-        versions = self.sources[view.id].versions
-        return [_at(table, version) for table, version in zip(view.tables, versions, strict=False)]
+        return [_at(table, version) for table, version in self.sources[view.id].tables(view)]
 
     def added(self, view: View) -> str:
         """The partials with their struct taken apart."""

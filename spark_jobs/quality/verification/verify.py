@@ -44,10 +44,8 @@ class Scene:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        current = self.store.current_publication()
-        known = {view.id for view in self.views}
-        found = self.store.sources(current) if current else {}
-        return {view_id: source for view_id, source in found.items() if view_id in known}
+        sources = self.store.sources(self.store.current_publication())
+        return {view.id: sources[view.id] for view in self.views if view.id in sources}
 
     @cached_property
     def cut(self) -> int:

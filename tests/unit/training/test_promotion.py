@@ -14,6 +14,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.schema import Model
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.messaging import producer, topics
 from spark_jobs.registry.models import BoundModel
@@ -176,7 +177,7 @@ def test_weights_that_the_event_cannot_say_are_neither_recorded_nor_decided(stor
 def test_by_hand_too_weights_that_the_event_cannot_say_are_not_decided(store: Store, model: BoundModel) -> None:
     """As when the contract has changed since."""
     kept = {"weights": abroad(1e7)(scored.FEATURES, None).as_json(), "metrics": {}}
-    store.record_model(NAME, "r1", cut=5, seconds=0, is_accepted=False, reason="", **kept)
+    store.record_model(Model(model=NAME, run_id="r1", cut=5, seconds=0, is_accepted=False, reason="", **kept))
     with pytest.raises(LedgerError, match="cannot say"):
         promotion.promote(store, model, 1, "by hand", Broker())
     assert store.model_promotions(NAME) == []
