@@ -1,12 +1,10 @@
 """The records behind a row: the place of each in the log, found by the view's own key expressions, and its bytes.
 
-facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> Event.
+facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> the record itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -33,14 +31,6 @@ class Origin(NamedTuple):
     partition: int
     offset: int
     layer: str
-
-
-@dataclass(frozen=True)
-class Event:
-    origin: Origin
-    timestamp: datetime
-    key: bytes | None
-    value: bytes | None
 
 
 def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -> list[Origin]:
@@ -112,11 +102,14 @@ def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[
             yield event_type, f"decoded_{event_type}"
 
 
-def raw(merged: LocalAnswers, places: Sequence[Origin]) -> list[Event]:
-    """The records as they were delivered, in the order of their places."""
+def raw(places: Sequence[Origin]) -> list[dict[str, Any]]:
+    """The records as they were delivered, in the order of their places: layer, place, time, value and key."""
     if not places:
         return []
     of = ds.field("lsn").isin(sorted({p.lsn for p in places})) & ds.field("offset").isin([p.offset for p in places])
     rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in log_reader.records(of).to_pylist()}
     there = ((place, rows[place[:4]]) for place in places if place[:4] in rows)
-    return [Event(place, row["timestamp"], row["key"], row["value"]) for place, row in there]
+    return [
+        {"layer": place.layer, **place._asdict(), "time": row["timestamp"], "value": row["value"], "key": row["key"]}
+        for place, row in there
+    ]

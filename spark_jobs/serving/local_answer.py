@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import deferred_rows, serving_plan
-from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
@@ -94,11 +94,3 @@ class LocalAnswers:
     def own(self, view: View) -> str:
         """SELECT of what the view's own partials say: one row per stored key, before windows, ranks and lookups."""
         return serving_plan.own_answer(view, self)
-
-    def base_of(self, view: ChainedView) -> Served:
-        """The base of a chained view, in the version that the sources have."""
-        return serving_plan.base_of(view, self)
-
-    def stored_of(self, view: Served) -> View:
-        """The view whose partials the answer is made of, in the version that the sources have."""
-        return serving_plan.stored_of(view, self)

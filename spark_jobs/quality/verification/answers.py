@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem
 
 from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine import serving_plan
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.render import quote_text
 from spark_jobs.ledger.schema import Pin
@@ -147,7 +148,9 @@ def is_as_expected(view: Served, pinned: Pinned) -> Finding:
     found = compared(view, served, pinned.second_way.expected(view), pinned.merged, pinned.limits)
     if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
-    return inherited(view, served, found, is_as_expected(pinned.merged.base_of(view), pinned), pinned.merged)
+    return inherited(
+        view, served, found, is_as_expected(serving_plan.base_of(view, pinned.merged), pinned), pinned.merged
+    )
 
 
 def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Finding, merged: LocalAnswers) -> Finding:
@@ -172,7 +175,7 @@ def compared(
     con = merged.con
     con.register("served", served)
     con.register("built", expected.rows)
-    note = f"by {expected.by}; head {merged.head}, cut {merged.sources[merged.stored_of(view).id].cut}"
+    note = f"by {expected.by}; head {merged.head}, cut {merged.sources[serving_plan.stored_of(view, merged).id].cut}"
     found = compare(con, "FROM built", "FROM served", shape)
     if not found.differing or isinstance(view, ChainedView):
         said = found.first(names)
