@@ -79,15 +79,16 @@ def diff(name: str, limit: int) -> None:
     known = loaded()
     with ledger_step() as store:
         sources = {one.id: UNBUILT for one in known} | store.sources(store.current_publication())
+    head = max(coverage.covered(0), default=0)
     try:
-        found = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
+        old, new, compared = difference(known, name, sources, head)
     except (ExplainError, NoTable) as error:
         refuse(str(error))
-    click.echo(f"{found.old} against {found.new}, up to lsn {found.head}: columns {', '.join(found.columns)}")
-    for line in found.first:
+    click.echo(f"{old.id} against {new.id}, up to lsn {head}: columns {', '.join(compared.shape.columns)}")
+    for line in compared.first((f"version {old.version}", f"version {new.version}"), limit):
         click.echo(printable(line))
-    click.echo(f"{found.differing:,} of {found.rows:,} rows differ")
-    sys.exit(bool(found.differing))
+    click.echo(f"{compared.differing:,} of {compared.rows:,} rows differ")
+    sys.exit(bool(compared.differing))
 
 
 @view.command()
