@@ -1,6 +1,5 @@
 """What processes tell each other through the ledger: heartbeats, requests to the speed application, epochs."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,11 +30,9 @@ class Messages(Sessions):
             session.flush()
             return asked.id
 
-    def next_request(self, kinds: Sequence[str] | None = None) -> Request | None:
-        """Take the oldest waiting request (of these kinds), or None."""
-        query = select(Request).where(Request.state == "pending").order_by(Request.id).limit(1)
-        if kinds is not None:
-            query = query.where(Request.kind.in_(kinds))
+    def next_request(self, kind: str) -> Request | None:
+        """Take the oldest waiting request of a kind, or None."""
+        query = select(Request).where(Request.state == "pending", Request.kind == kind).order_by(Request.id).limit(1)
         if self.first(query) is None:  # the common case costs a read, not the write lock
             return None
         with self.write() as session:

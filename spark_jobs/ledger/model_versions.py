@@ -82,19 +82,10 @@ def _intend(session: Session, model: str, version: int, reason: str) -> ModelPro
         )
     decision, now = len(before) + 1, datetime.now(UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # what an event can say
+    # A way back is a new decision with a new id. Its time is part of the id, as another ledger counts anew.
+    event_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{now.isoformat()}"))
     intent = ModelPromotion(
-        model=model,
-        decision=decision,
-        version=version,
-        event_id=event_id(model, decision, now),
-        reason=reason,
-        decided_at=now,
-        sent_at=None,
+        model=model, decision=decision, version=version, event_id=event_id, reason=reason, decided_at=now
     )
     session.add(intent)
     return intent
-
-
-def event_id(model: str, decision: int, decided_at: datetime) -> str:
-    """The id of a decision: a way back is a new one. Its time is part of it, as another ledger counts anew."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{decided_at.isoformat()}"))

@@ -69,9 +69,6 @@ class Publications(Sessions):
         """The publication in force at `at`."""
         return self.first(in_force().where(Publication.done_at <= at))
 
-    def publication(self, publication_id: int) -> Publication | None:
-        return self.get(Publication, publication_id)
-
     def publication_of(self, run_id: str) -> Publication | None:
         return self.first(select(Publication).where(Publication.run_id == run_id))
 

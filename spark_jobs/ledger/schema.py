@@ -11,10 +11,8 @@ from sqlalchemy import (
     BigInteger,
     DateTime,
     Dialect,
-    Float,
     ForeignKey,
     Integer,
-    String,
     Text,
     TypeDecorator,
     UniqueConstraint,
@@ -51,7 +49,6 @@ class Base(DeclarativeBase):
         dict[str, Any]: JSON,
         list[str]: JSON,
         int: BigInteger().with_variant(Integer, "sqlite"),
-        str: String,
     }
 
 
@@ -93,7 +90,7 @@ class Build(Base):
     batch_version: Mapped[int]
     results_version: Mapped[int | None]
     row_count: Mapped[int]
-    seconds: Mapped[float] = mapped_column(Float)
+    seconds: Mapped[float]
     finished_at: Mapped[datetime]
 
     @property
@@ -234,7 +231,7 @@ class Model(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"))
     cut: Mapped[int]
     trained_at: Mapped[datetime] = mapped_column(default=now)
-    seconds: Mapped[float] = mapped_column(Float)
+    seconds: Mapped[float]
     weights: Mapped[dict[str, Any]]
     metrics: Mapped[dict[str, Any]]
     is_accepted: Mapped[bool]

@@ -111,7 +111,7 @@ class SpeedLayer:
         try:
             return continuity.starting_offsets(self.end, available, topic_ids)
         except continuity.Stop:
-            request = self.store.next_request(["recover"])
+            request = self.store.next_request("recover")
             if request is None:
                 raise
         self.end, losses = continuity.recover(self.end, available, topic_ids)

@@ -88,7 +88,7 @@ class Housekeeping:
         return age_ms > retention * settings().retention_alarm_share
 
     def _answer_one_request(self) -> None:
-        request = self._store.next_request(["trim"])
+        request = self._store.next_request("trim")
         if request is None:
             return
         try:
