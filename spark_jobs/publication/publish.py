@@ -13,8 +13,7 @@ from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import serving_sql
-from spark_jobs.serving.servable import ready, servable
+from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.storage import coverage, duckdb_reader, tables
 
 Execute = Callable[[str], Any]

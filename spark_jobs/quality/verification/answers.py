@@ -31,9 +31,9 @@ from spark_jobs.quality.reconciliation.unbuilt_causes import UnbuiltCauses
 from spark_jobs.quality.verification.expected import Expected, SecondWay
 from spark_jobs.quality.verification.findings import Absent, Finding, State, Unable, finding
 from spark_jobs.registry.views import Views
-from spark_jobs.serving import servable
 from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.serving.render import ready, servable
 from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
@@ -87,7 +87,7 @@ class Pinned:
     def merged(self) -> LocalAnswers:
         """The answers that the pin should give, from the files; to tell named limits from breaches."""
         found = with_unbuilt(self.views.by_id, self.store.sources(self.pin.publication_id))
-        sources = servable.ready(self.views, found, self.store.promoted())
+        sources = ready(self.views, found, self.store.promoted())
         return LocalAnswers(self.views, sources, self.pin.head, self.pin.now)
 
     def limits(self, view: View) -> Causes:
@@ -133,7 +133,7 @@ def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tupl
 def _served(store: Store, views: Views) -> list[Served]:
     """The views in the versions that their names are served from; before any publication, those that would be."""
     found = with_unbuilt(views.by_id, store.sources(store.current_publication()))
-    return servable.servable(views, servable.ready(views, found, store.promoted()))
+    return servable(views, ready(views, found, store.promoted()))
 
 
 def law_of(view: Served) -> str:
