@@ -19,13 +19,11 @@ from spark_jobs.storage.lsn_ranges import Scope
 
 DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 
-# What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
-STATISTICS = "lsn,day,occurred_at"
-
 
 def create() -> None:
     """Create every table of this step, with a column for every field of its contract."""
-    statistics = {"delta.dataSkippingStatsColumns": STATISTICS}
+    # What finds the files of a day, a time or a range of lsns; statistics of other columns cost time with every row.
+    statistics = ddl.looked_up_by("lsn", "day", "occurred_at")
     for contract in project_contracts():
         ddl.create(tables.facts(contract.event_type), fact_columns(contract), properties=statistics)
     ddl.create(tables.QUARANTINE, QUARANTINED)

@@ -16,15 +16,15 @@ from spark_jobs.engine import chained_view, serving_plan
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.expressions.kinds import Kind, duckdb_of
+from spark_jobs.expressions.render import quote_text
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import rows_of
 from spark_jobs.serving.lineage import origins, raw
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.serving.servable import ready
+from spark_jobs.serving.render import ready
 from spark_jobs.storage import coverage
-from spark_jobs.storage.duckdb_reader import literal
 
 D = Dialect.DUCKDB
 NEAR = 5
@@ -170,7 +170,7 @@ def _is_stored(view: View, key: Row, now: datetime) -> str:
 
 
 def _literal(value: Any, kind: Kind) -> str:
-    return f"CAST({'NULL' if value is None else literal(str(value))} AS {duckdb_of(kind)})"
+    return f"CAST({'NULL' if value is None else quote_text(str(value), 'duckdb')} AS {duckdb_of(kind)})"
 
 
 def _below(merged: LocalAnswers, view: ChainedView, key: Row) -> dict[str, Any]:
@@ -192,12 +192,12 @@ def _lookups(view: Served, answer: list[Row]) -> list[Row]:
 
 
 def _nobody(merged: LocalAnswers, view: Served, key: Row) -> str:
-    """Raise ExplainError: no such row. It names near keys, one column at a time."""
+    """Why there is nothing to explain: no such row. It names near keys, one column at a time."""
     said = f"{view.name} has no row with {', '.join(f'{name}={value}' for name, value in key.items())}"
     others = []
     for name, value in key.items():
         text = f"CAST({quote(name, D)} AS VARCHAR)"
-        near = f"levenshtein({text}, {literal(str(value))})"
+        near = f"levenshtein({text}, {quote_text(str(value), 'duckdb')})"
         if view.served_keys[name] in ("BIGINT", "DOUBLE") and value is not None:
             near = f"abs({quote(name, D)} - {value})"
         near_keys = f"SELECT DISTINCT {text} AS k, {near} AS d FROM ({merged.answer(view)}) ORDER BY d NULLS LAST, k"

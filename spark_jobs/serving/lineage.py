@@ -6,17 +6,15 @@ facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed row
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
-from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import aggregates, deferred_rows, record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.partials import of_facts
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.storage import duckdb_reader, log_reader, tables
+from spark_jobs.storage import coverage, log_reader, tables
 from spark_jobs.storage.side_inputs import SideInputs
 
 D = Dialect.DUCKDB
@@ -38,7 +36,10 @@ def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -
     source = merged.sources[view.id]
     counted = []
     if source.batch_version is not None:
-        facts_of = {event_type: _facts(merged, event_type, source.cut) for event_type in view.event_types}
+        facts_of = {
+            event_type: f"(SELECT * FROM {merged.relation(tables.facts(event_type))} WHERE lsn <= {source.cut:d})"
+            for event_type in view.event_types
+        }
         counted += _matching(merged, view, facts_of, where, "batch")
     if isinstance(view, SequenceView):
         cases = [
@@ -66,10 +67,6 @@ def _side_inputs(view: View, counted: Sequence[Origin], cut: int) -> Iterator[Or
             yield from [place for place in places if place.lsn < origin.lsn][-1:]
 
 
-def _facts(merged: LocalAnswers, event_type: str, cut: int) -> str:
-    return f"(SELECT * FROM {merged.relation(tables.facts(event_type))} WHERE lsn <= {cut:d})"
-
-
 def _matching(merged: LocalAnswers, view: View, facts_of: Mapping[str, str], where: str, layer: str) -> list[Origin]:
     if not facts_of:
         return []
@@ -90,13 +87,8 @@ def _placed(merged: LocalAnswers, sql: str) -> list[Origin]:
 def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Event type -> relation of the facts that the speed layer counted in those lsns."""
     records = log_reader.records(ds.field("lsn").isin(lsns))
-    of = (ds.field("view") == row_types.DUPLICATE_ROW) & ds.field("lsn").isin(lsns)
-    verdicts = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(["lsn", "control"], filter=of).flatten()
-    names = {"control.topic": "topic", "control.partition": "partition", "control.offset": "offset", "lsn": "lsn"}
-    losers = pa.table({new: verdicts[old] for old, new in names.items()})
-    for event_type, facts in record_outcomes.settled(
-        decode_logged(records, log_reader.read_schema_history()).facts, losers
-    ).items():
+    facts_of = decode_logged(records, log_reader.read_schema_history()).facts
+    for event_type, facts in record_outcomes.settled(facts_of, coverage.duplicates(min(lsns), max(lsns))).items():
         if event_type in view.event_types:
             merged.con.register(f"decoded_{event_type}", facts)
             yield event_type, f"decoded_{event_type}"

@@ -84,9 +84,8 @@ def catch_up(
         if gap.is_new:
             outcome = process(batch, gap.counts, missing, window, side_inputs, started_at)
         else:
-            outcome = process_again(
-                batch, list(gap.counts), missing, partials_table.duplicates(first, last), side_inputs
-            )
+            duplicates = coverage.duplicates(first, last)
+            outcome = process_again(batch, list(gap.counts), missing, duplicates, side_inputs)
         progress(gap, outcome)
 
 

@@ -22,6 +22,7 @@ from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import serving_plan
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.expressions.render import quote_text
 from spark_jobs.quality import recompute
 from spark_jobs.quality.recompute import Recomputed
 from spark_jobs.settings import settings
@@ -120,13 +121,13 @@ def write_records(log: ds.Dataset, ledger: list[Path], head: int, to: Path) -> N
     with duckdb_reader.connect({"log": log}) as con:
         landed = f"SELECT {listed(names, Dialect.DUCKDB)} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
         if not ledger:
-            con.execute(f"COPY ({landed}) TO {duckdb_reader.literal(str(to))}")
+            con.execute(f"COPY ({landed}) TO {quote_text(str(to), 'duckdb')}")
             return
         con.execute(
             f"COPY (SELECT l.* REPLACE (CASE WHEN s.outcome IS NULL THEN l.key ELSE s.key END AS key, "
             f"CASE WHEN s.outcome IS NULL THEN l.value ELSE s.value END AS value), s.outcome, s.reason "
             f"FROM ({landed}) l LEFT JOIN read_parquet({[str(one) for one in ledger]!r}) s ON l.topic = s.topic "
-            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {duckdb_reader.literal(str(to))}'
+            f'AND l.partition = s.partition AND l."offset" = s."offset") TO {quote_text(str(to), "duckdb")}'
         )
 
 
