@@ -20,7 +20,6 @@ from spark_jobs.settings import settings
 BUSY_SECONDS = 30
 WRITE_LOCK = 0x7469646D  # any number that nobody else locks
 
-
 T = TypeVar("T")
 
 

@@ -38,7 +38,8 @@ class Publications(Sessions):
             publication = Publication(id=number, kind=kind, run_id=run_id, restores=restores, cut=cut)
             session.add(publication)
             session.flush()
-            session.add_all(_row(publication.id, view_id, source) for view_id, source in sources.items())
+            for view_id, source in sources.items():
+                session.add(PublicationView(publication_id=number, view_id=view_id, **source.columns()))
         return publication
 
     def finish_publication(self, publication_id: int) -> None:
@@ -146,17 +147,6 @@ class Publications(Sessions):
 
     def pins(self) -> list[Pin]:
         return self.all(select(Pin).order_by(Pin.created_at))
-
-
-def _row(publication_id: int, view_id: str, source: Source) -> PublicationView:
-    return PublicationView(
-        publication_id=publication_id,
-        view_id=view_id,
-        batch_version=source.batch_version,
-        results_version=source.results_version,
-        cut=source.cut,
-        horizon=source.horizon,
-    )
 
 
 def in_force() -> Select[Publication]:

@@ -93,11 +93,6 @@ class Build(Base):
     seconds: Mapped[float]
     finished_at: Mapped[datetime]
 
-    @property
-    def versions(self) -> tuple[int, ...]:
-        """The versions of the view's tables, in the order of `view.tables`."""
-        return (self.batch_version,) if self.results_version is None else (self.batch_version, self.results_version)
-
 
 class HotKey(Base):
     """A key with too many rows in a build of a sequence view. `digest`: as by `deferred_rows.digest`."""

@@ -68,19 +68,18 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
 
 
 def _outcome(session: Session, store: Store, views: Views, run: Run, say: Say, accept: str | None) -> Outcome:
-    builds, current = store.builds(run.run_id), store.current_publication()
-    if missing := [view.id for view in views if view.id not in builds]:
+    new, current = store.built_sources(run.run_id), store.current_publication()
+    if missing := [view.id for view in views if view.id not in new]:
         raise LedgerError(f"run {run.run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
     old = store.sources(current)
     after, changed = current.cut if current else 0, changed_days(store, run)
-    new = store.built_sources(run.run_id)
     agreements = []
     for agreement in agree(views, old, new, changed):
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
     checkpoint = Checkpoint(run.run_id)
-    audited = Audited(run, views, builds, old, after, sorted({d for days in changed.values() for d in days}))
+    audited = Audited(run, views, new, old, after, sorted({d for days in changed.values() for d in days}))
     verdicts = []
     for suite, relation in audited.suites():
         verdict = _verdict(checkpoint, session, suite, relation)

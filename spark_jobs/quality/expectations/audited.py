@@ -1,6 +1,6 @@
 """What the gate audits of a run: its new facts, its completeness, its batch tables, each with its suite.
 
-run, builds -> (Suite, the Relation at the exact version) one by one. What is only counted comes from the files.
+run, what it built -> (Suite, the Relation at the exact version) one by one. What is only counted comes from the files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import partials
 from spark_jobs.expressions.dialect import Dialect, quote
-from spark_jobs.ledger.schema import Build, Run
+from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.relations import Counted, Relation, Stored
@@ -32,7 +32,7 @@ class Audited:
 
     run: Run
     views: Views
-    builds: Mapping[str, Build]
+    new: Mapping[str, Source]
     old: Mapping[str, Source]
     after: int
     days: list[str]
@@ -54,11 +54,11 @@ class Audited:
         for view in changed:
             required = suites.required_of(known, view.event_columns)
             made = suites.of_view(view, required, must_have_rows=view.id in full)
-            for suite, version in zip(made, self.builds[view.id].versions, strict=True):
+            for suite, version in zip(made, self.new[view.id].versions, strict=True):
                 yield suite, Stored(suite.table, version)
 
     def _is_new(self, view: View) -> bool:
-        built, old = self.builds[view.id], self.old.get(view.id)
+        built, old = self.new[view.id], self.old.get(view.id)
         return old is None or built.versions != old.versions
 
     def _has_new(self, table: str) -> bool:
