@@ -8,9 +8,10 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,7 +54,7 @@ class Written:
         return f"{self.root}/{self.path}"
 
 
-class FileWriter:
+class FileWriter(AbstractContextManager["FileWriter"]):
     """One file of a table, made at the first rows. `root`: where the table is; `partition`: its column and value.
 
     with_statistics: columns whose bounds readers look for; each a number, a text, an instant or a day. row_group: rows
@@ -73,9 +74,6 @@ class FileWriter:
         self._path = f"{folder}part-{uuid.uuid4()}.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._bounds = _Bounds(with_statistics)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._writer is not None:
