@@ -1,6 +1,6 @@
 """Batch runs: one at a time. A run has one cut for all its retries, the builds that it made, and the gate's verdict."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,38 +19,18 @@ class RunActive(LedgerError):
 
 
 class Runs(Sessions):
-    def begin_run(
-        self,
-        run_id: str,
-        *,
-        mode: str = "changed",
-        days: Sequence[str] = (),
-        previous_cut: int = 0,
-        cut: int = 0,
-        cut_at: datetime | None = None,
-        summary: dict[str, Any] | None = None,
-    ) -> Run:
+    def begin_run(self, planned: Run) -> Run:
         """Write the plan, or return the plan of this run's first try. RunActive while another run is at work."""
-        now = datetime.now(UTC)
+        now, run_id = datetime.now(UTC), planned.run_id
         with self.write() as session:
             run = _alone(session, run_id, now)
             for other in session.scalars(select(Run).where(Run.state == "failed", Run.run_id != run_id)):
                 other.state, other.error = "superseded", f"{other.error}; then run {run_id} began"
             if run is not None:
                 return _revived(run, now)
-            run = Run(
-                run_id=run_id,
-                mode=mode,
-                days=sorted(set(days)),
-                previous_cut=previous_cut,
-                cut=cut,
-                cut_at=cut_at,
-                started_at=now,
-                progressed_at=now,
-                summary=summary or {},
-            )
-            session.add(run)
-            return run
+            planned.started_at = planned.progressed_at = now
+            session.add(planned)
+        return planned
 
     @contextmanager
     def maintenance(self, name: str) -> Iterator[None]:

@@ -65,7 +65,7 @@ class Run(Base):
 
     __tablename__ = "runs"
     run_id: Mapped[str] = mapped_column(primary_key=True)
-    mode: Mapped[str]
+    mode: Mapped[str] = mapped_column(default="changed")
     days: Mapped[list[str]] = mapped_column(default=list)
     previous_cut: Mapped[int] = mapped_column(default=0)
     cut: Mapped[int] = mapped_column(default=0)

@@ -35,7 +35,7 @@ def store(at: URL) -> Iterator[Store]:
 
 
 def plan(store: Store, run_id: str, cut: int = 5) -> Run:
-    return store.begin_run(run_id, mode="changed", days=[], previous_cut=0, cut=cut, cut_at=datetime.now(UTC))
+    return store.begin_run(Run(run_id=run_id, cut=cut, cut_at=datetime.now(UTC)))
 
 
 def test_the_file_is_private_and_in_wal_mode(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.schema import Model
+from spark_jobs.ledger.schema import Model, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.messaging import producer, topics
 from spark_jobs.registry.models import BoundModel
@@ -186,7 +186,7 @@ def test_by_hand_too_weights_that_the_event_cannot_say_are_not_decided(store: St
 def test_only_a_published_run_trains_and_one_with_nothing_new_says_so(store: Store, model: BoundModel) -> None:
     with pytest.raises(LedgerError, match="run r9 is not known"):
         train(store, model, "r9", never, Broker())
-    store.begin_run("r3", cut=8)
+    store.begin_run(Run(run_id="r3", cut=8))
     with pytest.raises(LedgerError, match="run r3 is active after plan: training follows `tidemark batch publish"):
         train(store, model, "r3", never, Broker())
     store.progress("r3", "publish", nothing_new=True)
