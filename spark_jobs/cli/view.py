@@ -23,7 +23,7 @@ def views(form: Format) -> None:
     from spark_jobs.storage import coverage
 
     with ledger_step() as store:
-        sources = store.sources(store.current_publication())
+        sources = store.current_sources()
     known = loaded()
     least = min(sources[one.id].cut if one.id in sources else 0 for one in known)
     found = catalogue.listed(known, sources, coverage.covered(least))
@@ -51,7 +51,7 @@ def show(name: str, rows: int) -> None:
     except ExplainError as error:
         refuse(str(error))
     with ledger_step() as store:
-        sources = store.sources(store.current_publication())
+        sources = store.current_sources()
     for title, part in catalogue.shown(found, known, sources):
         click.echo(f"{click.style(title, bold=True)}\n{part}\n")
     if not rows:
@@ -78,7 +78,7 @@ def diff(name: str, limit: int) -> None:
 
     known = loaded()
     with ledger_step() as store:
-        sources = {one.id: UNBUILT for one in known} | store.sources(store.current_publication())
+        sources = {one.id: UNBUILT for one in known} | store.current_sources()
     head = max(coverage.covered(0), default=0)
     try:
         old, new, compared = difference(known, name, sources, head)

@@ -85,6 +85,10 @@ class Publications(Sessions):
         key = publication.id if isinstance(publication, Publication) else publication
         return self._sources(select(PublicationView).where(PublicationView.publication_id == key))
 
+    def current_sources(self) -> dict[str, Source]:
+        """View id -> source of the publication in force; none before publication 0 is done."""
+        return self.sources(self.current_publication())
+
     def built_sources(self, run_id: str) -> dict[str, Source]:
         """View id -> source of what a run has built, published or not."""
         return self._sources(select(Build).where(Build.run_id == run_id))

@@ -116,7 +116,7 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
     Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
     """
-    sources = store.sources(store.current_publication())
+    sources = store.current_sources()
     known = {view.version: view for view in views if view.name == name and view.id in sources}
     if version not in known:
         there = ", ".join(map(str, sorted(known))) or "none"
@@ -138,7 +138,7 @@ def _rows(answer: Any) -> list[Any]:
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
     """What the run would publish: its builds; a view with a hole past the cut keeps its old source."""
-    built, old = store.built_sources(run.run_id), store.sources(store.current_publication())
+    built, old = store.built_sources(run.run_id), store.current_sources()
     unbuilt = [view.name for view in views if view.id not in built]
     if unbuilt:
         raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")

@@ -94,7 +94,7 @@ class SpeedLayer:
 
     def _floors(self) -> dict[str, int]:
         """View column -> the cut of its current publication, up to which the batch build answers."""
-        sources = self.store.sources(self.store.current_publication())
+        sources = self.store.current_sources()
         return {view.column: sources[view.id].cut for view in self.views if view.id in sources}
 
     def _caught_up(self, gap: catch_up.Gap, outcome: Outcome) -> None:

@@ -132,7 +132,7 @@ def opened(store: Store, views: Views, ledger: list[Path]) -> Iterator[list[tupl
 
 def _served(store: Store, views: Views) -> list[Served]:
     """The views in the versions that their names are served from; before any publication, those that would be."""
-    found = with_unbuilt(views.by_id, store.sources(store.current_publication()))
+    found = with_unbuilt(views.by_id, store.current_sources())
     return servable(views, ready(views, found, store.promoted()))
 
 

@@ -44,7 +44,7 @@ class Scene:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        sources = self.store.sources(self.store.current_publication())
+        sources = self.store.current_sources()
         return {view.id: sources[view.id] for view in self.views if view.id in sources}
 
     @cached_property
