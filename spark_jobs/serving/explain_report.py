@@ -82,15 +82,12 @@ def _text(value: Any) -> Any:
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
     """The explanation as an object for json.dumps with `default=plain`."""
-    source, below = explanation.source, explanation.below
+    below = explanation.below
     return {
         "view": explanation.view,
         "key": explanation.key,
         "publication": explanation.publication,
-        "batch_version": source.batch_version,
-        "results_version": source.results_version,
-        "cut": source.cut,
-        "horizon": source.horizon,
+        **explanation.source.columns(),
         "head": explanation.head,
         "served": explanation.answer,
         "below": {"view": below[0].name, "rows": below[1]} if below else None,
