@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spark_jobs.definitions.bound_view import View
+if TYPE_CHECKING:  # whoever asks the ledger alone need not load what views are made of
+    from spark_jobs.definitions.bound_view import View
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Source:
         """Its columns in the rows of the ledger; hot keys have rows of their own."""
         return {name: value for name, value in vars(self).items() if name != "hot_keys"}
 
-    def tables(self, view: View) -> list[tuple[str, int]]:
+    def tables(self, view: "View") -> list[tuple[str, int]]:
         """The Delta tables that it reads of the view, each with its version."""
         return list(zip(view.tables, self.versions, strict=False))
 

@@ -50,9 +50,9 @@ def retain(
                     pins.drop(execute, store, name)
         expired = store.expire_publications(datetime.now(UTC) - timedelta(days=settings().publications_kept_days))
         kept = kept_versions(store, views)
-        files = {table: vacuum(table, grace_hours, keep) for table, keep in kept.items()}
+        files = {table: vacuum(tables.path(table), grace_hours, keep) for table, keep in kept.items()}
         for table in [*map(tables.facts, event_types), tables.QUARANTINE, tables.DUPLICATES]:
-            files[table] = vacuum(table, FACTS_KEPT_HOURS)
+            files[table] = vacuum(tables.path(table), FACTS_KEPT_HOURS)
         return Retained(expired, dropped, {table: n for table, n in files.items() if n}, _trim(store))
 
 

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 
+from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import aggregates, deferred_rows, record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.partials import of_facts
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.storage import coverage, log_reader, tables
+from spark_jobs.storage import duckdb_reader, log_reader, tables
 from spark_jobs.storage.side_inputs import SideInputs
 
 D = Dialect.DUCKDB
@@ -87,8 +88,11 @@ def _placed(merged: LocalAnswers, sql: str) -> list[Origin]:
 def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Event type -> relation of the facts that the speed layer counted in those lsns."""
     records = log_reader.records(ds.field("lsn").isin(lsns))
+    of = (ds.field("view") == row_types.DUPLICATE_ROW) & ds.field("lsn").isin(lsns)
+    place = {"lsn": ds.field("lsn"), **{name: ds.field("control", name) for name in ("topic", "partition", "offset")}}
+    losers = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=place, filter=of)
     facts_of = decode_logged(records, log_reader.read_schema_history()).facts
-    for event_type, facts in record_outcomes.settled(facts_of, coverage.duplicates(min(lsns), max(lsns))).items():
+    for event_type, facts in record_outcomes.settled(facts_of, losers).items():
         if event_type in view.event_types:
             merged.con.register(f"decoded_{event_type}", facts)
             yield event_type, f"decoded_{event_type}"

@@ -84,8 +84,9 @@ def catch_up(
         if gap.is_new:
             outcome = process(batch, gap.counts, missing, window, side_inputs, started_at)
         else:
-            duplicates = coverage.duplicates(first, last)
-            outcome = process_again(batch, list(gap.counts), missing, duplicates, side_inputs)
+            outcome = process_again(
+                batch, list(gap.counts), missing, partials_table.duplicates(first, last), side_inputs
+            )
         progress(gap, outcome)
 
 

@@ -102,5 +102,5 @@ class Housekeeping:
         below = int(request.arguments["up_to_lsn"])
         compaction.trim(below, self._turn)
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
-        files = {table: vacuum(table, UNREAD_HOURS) for table in HOT}
+        files = {table: vacuum(tables.path(table), UNREAD_HOURS) for table in HOT}
         return {"trimmed_up_to": below, "files_removed": files}

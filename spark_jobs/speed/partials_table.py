@@ -58,7 +58,17 @@ def recent_ids() -> pa.Table:
     since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=settings().id_window_seconds)
     finished = {lsn: done.at for lsn, done in covered(0).items() if done.at is not None and done.at >= since}
     wanted = pc.field("lsn").isin(pa.array(finished, pa.int64())) & (pc.field("view") == row_types.IDS_ROW)
-    columns = {"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}
-    ids = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=columns, filter=wanted).sort_by("lsn")
+    ids = _read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted).sort_by("lsn")
     at = pa.array([finished[lsn] for lsn in ids["lsn"].to_pylist()], row_types.INSTANT)
     return ids.append_column("at", at)
+
+
+def duplicates(first_lsn: int, last_lsn: int) -> pa.Table:
+    """The duplicates that a pass found in lsns first..last: lsn and coordinates."""
+    lsn = pc.field("lsn")
+    wanted = (lsn >= first_lsn) & (lsn <= last_lsn) & (pc.field("view") == row_types.DUPLICATE_ROW)
+    return _read({"lsn": lsn, **{name: pc.field("control", name) for name in ("topic", "partition", "offset")}}, wanted)
+
+
+def _read(columns: Mapping[str, pc.Expression], where: pc.Expression) -> pa.Table:
+    return duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=dict(columns), filter=where)

@@ -9,13 +9,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types
 from spark_jobs.expressions import duckdb_session
-from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage import tables
 from spark_jobs.storage.data_files import files_within
 
 
@@ -51,17 +49,9 @@ def covered(above: int) -> Covered:
     return computed
 
 
-def duplicates(first: int, last: int) -> pa.Table:
-    """The duplicates that the speed layer found in lsns first..last: lsn and coordinates."""
-    lsn = pc.field("lsn")
-    columns = {"lsn": lsn, **{name: pc.field("control", name) for name in ("topic", "partition", "offset")}}
-    wanted = (lsn >= first) & (lsn <= last) & (pc.field("view") == row_types.DUPLICATE_ROW)
-    return duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=columns, filter=wanted)
-
-
 def columns() -> frozenset[str]:
     """Columns of speed.partials: of the views that the speed layer knows, and its own."""
-    if not duckdb_reader.exists(tables.SPEED_PARTIALS):
+    if not DeltaTable.is_deltatable(tables.path(tables.SPEED_PARTIALS)):
         return frozenset()
     return frozenset(field.name for field in DeltaTable(tables.path(tables.SPEED_PARTIALS)).schema().fields)
 
@@ -92,9 +82,9 @@ def _control_rows(table: str, column: str, wanted: str, above: int) -> list[tupl
 
     DuckDB reads those parts of the control struct alone: the ids beside them are a thousand times larger.
     """
-    if not duckdb_reader.exists(table):
-        return []
     root = tables.path(table)
+    if not DeltaTable.is_deltatable(root):
+        return []
     bounds = {"lsn": (above + 1, None), column: (row_types.BATCH_ROW, row_types.BATCH_ROW)}
     files = [f"{root}/{unquote(path)}" for path in files_within(DeltaTable(root), bounds)["path"].to_pylist()]
     if not files:

@@ -20,8 +20,6 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction
 from pyarrow.fs import FileSystem
 
-from spark_jobs.storage import tables
-
 FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]
 WRITTEN = pa.struct([*FIELDS, ("partition", pa.string()), ("value", pa.string())])
 
@@ -193,18 +191,19 @@ def discard(files: Iterable[Written]) -> None:
         fs.delete_file(f"{base}/{file.path}")
 
 
-def vacuum(table: str, hours: int, keep: Sequence[int] = ()) -> int:
-    """Remove files older than `hours` that no version in `keep` nor the newest one names; returns how many.
+def vacuum(root: str, hours: int, keep: Sequence[int] = ()) -> int:
+    """Remove files of the table at `root` older than `hours` that no version in `keep` nor the newest one names.
 
-    Only the table's writer may do so. Files that a process left when it died before its commit go too.
+    Returns how many; 0 where there is no table. Only the table's writer may do so. Files that a process left when it
+    died before its commit go too.
     """
-    if not DeltaTable.is_deltatable(tables.path(table)):
+    if not DeltaTable.is_deltatable(root):
         return 0
-    delta = DeltaTable(tables.path(table))
+    table = DeltaTable(root)
     rule = {"retention_hours": hours, "enforce_retention_duration": False, "keep_versions": list(keep), "full": True}
-    if not delta.vacuum(dry_run=True, **rule):
+    if not table.vacuum(dry_run=True, **rule):
         return 0  # a vacuum of nothing would still add two versions
-    return len(delta.vacuum(dry_run=False, **rule))
+    return len(table.vacuum(dry_run=False, **rule))
 
 
 def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:

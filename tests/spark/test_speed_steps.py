@@ -20,7 +20,7 @@ from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.distributed import take
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import process
-from spark_jobs.storage import coverage, tables
+from spark_jobs.storage import tables
 from spark_jobs.storage.coverage import covered
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
@@ -100,7 +100,7 @@ def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     outcome = process(take(frame, EVERY_SCHEMA), {1: 80}, hot_tables, IdWindow(3600, 1000), SideInputs([], 0), NOW)
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
-    verdicts = coverage.duplicates(1, 1)
+    verdicts = partials_table.duplicates(1, 1)
     assert min(verdicts["offset"].to_pylist()) == 500, "the earliest in the log must win"
 
 
@@ -144,7 +144,7 @@ def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_t
     catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
-    assert len(coverage.duplicates(1, 2)) == 40, "verdicts are not written twice"
+    assert len(partials_table.duplicates(1, 2)) == 40, "verdicts are not written twice"
 
 
 def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_tables, monkeypatch):
