@@ -58,7 +58,7 @@ def fetch(module: Path, folder: Path, venv: Path = ROOT / ".venv") -> None:
     if ivy is None:
         raise JarError(f"no ivy jar in {venv}: build the Spark environment first (`make setup`)")
     maven = os.environ.get("TIDEMARK_MAVEN_URL")
-    command = [str(find_java().path), *([f"-Dtidemark.maven.url={maven}"] if maven else []), "-cp", str(ivy)]
+    command = [str(find_java()), *([f"-Dtidemark.maven.url={maven}"] if maven else []), "-cp", str(ivy)]
     places = IVY_SETTINGS_OF_MIRROR if maven else IVY_SETTINGS
     command += ["org.apache.ivy.Main", "-settings", str(places), "-cache", str(ivy_cache()), "-ivy", str(module)]
     command += ["-types", "jar", "bundle", "maven-plugin"]

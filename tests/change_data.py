@@ -51,7 +51,7 @@ class Worker:
 
     def start(self) -> None:
         """Start it and wait until the connector's task runs."""
-        java = [str(find_java().path), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+        java = [str(find_java()), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
         java += [f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}", "-cp", f"{_jars()}/*"]
         files = [str(FILES / "worker.properties"), str(FILES / "orders.properties")]
         command = [*java, "org.apache.kafka.connect.cli.ConnectStandalone", *files]

@@ -7,7 +7,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from spark_jobs.contracts import row_types
-from spark_jobs.ledger.schema import Build
+from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.storage import tables
@@ -61,7 +61,7 @@ def computed(since: Mapping[int, dt.timedelta], views: Views = VIEWS) -> None:
 
 def built(store: Store, run_id: str, cut: int, version: int, *, audited: bool = True) -> None:
     """A run with a build of each view."""
-    store.begin_run(run_id, cut=cut)
+    store.begin_run(Run(run_id=run_id, cut=cut))
     for view in VIEWS:
         store.record_build(
             Build(

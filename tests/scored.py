@@ -7,7 +7,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from spark_jobs.definitions.stored_view import batch_tables
-from spark_jobs.ledger.schema import Build
+from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.models import BoundModel, load_models
 from spark_jobs.registry.views import Views, project_views
@@ -54,7 +54,7 @@ def write_disputes(lsn_of: dict[str, int]) -> None:
 def published(store: Store, run_id: str, cut: int, results_version: int) -> None:
     """A run that has built the view and was published."""
     now = datetime.now(UTC)
-    store.begin_run(run_id, cut=cut, cut_at=now)
+    store.begin_run(Run(run_id=run_id, cut=cut, cut_at=now))
     versions = {"batch_version": 0, "results_version": results_version}
     about = {"mode": "full", "cut": cut, "horizon": None, "row_count": 0, "seconds": 0.0, "finished_at": now}
     store.record_build(Build(run_id=run_id, view_id="payments_scored", **about, **versions))

@@ -75,4 +75,4 @@ def _properties_file(settings: Settings) -> Path:
 def _java(settings: Settings) -> tuple[str, ...]:
     heap = f"-Xmx{settings.kafka_memory_mb}m"
     log = f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}"
-    return (str(find_java().path), heap, "-XX:+UseG1GC", log, "-cp", f"{JARS}/*")
+    return (str(find_java()), heap, "-XX:+UseG1GC", log, "-cp", f"{JARS}/*")

@@ -48,7 +48,7 @@ def jvm(settings: Settings) -> JavaGateway:
     port, token = launch_gateway(
         classpath=f"{spark_home()}/jars/*",
         javaopts=options,
-        java_path=str(find_java().path),
+        java_path=str(find_java()),
         die_on_exit=True,
         enable_auth=True,
         redirect_stdout=sys.stdout,

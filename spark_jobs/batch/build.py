@@ -32,8 +32,7 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"run {run_id} is published already, as publication {published.id}")
         return
     current = store.current_publication()
-    sources = store.sources(current) if current else {}
-    tasks = _tasks(store, views, run, sources)
+    tasks = _tasks(store, views, run, store.sources(current))
     if current is not None and all(task.mode is BuildMode.SAME and task.base.cut == task.cut for task in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
@@ -87,13 +86,10 @@ def _build(spark: SparkSession, store: Store, task: BuildTask) -> str:
             run_id=task.run_id,
             view_id=task.view.id,
             mode=task.mode.value,
-            cut=task.cut,
-            horizon=source.horizon,
-            batch_version=source.versions[0],
-            results_version=source.results_version,
             row_count=rows,
             seconds=seconds,
             finished_at=datetime.now(UTC),
+            **source.columns(),
         ),
         hot,
     )

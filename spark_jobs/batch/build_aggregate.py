@@ -18,16 +18,17 @@ from spark_jobs.storage.spark_reader import Slice
 def build(spark: SparkSession, view: AggregateView, task: BuildTask) -> Source:
     """Build batch.<view> at the task's cut."""
     [table], keys = view.tables, list(view.key_schema.names)
-    bucket = [(spark_writer.BUCKET_DAY, pa.date32())] if view.bucket else []
-    columns = pa.schema([*view.partial_schema, *bucket])
+    bucket = [spark_writer.BUCKET_DAY] if view.bucket else []
+    columns = pa.schema([*view.partial_schema, *((name, pa.date32()) for name in bucket)])
     spark_writer.create(table, columns)
     rows = spark.sql(_sql(spark, view, task)).select(columns.names)
-    rows = spark_writer.by_bucket(rows, keys) if view.bucket else spark_writer.sorted_by(rows, keys)
+    # A day is in few files, and a file of a large table has few days; a point query reads a small part of a file.
+    rows = (rows.repartition(*bucket) if bucket else rows).sortWithinPartitions(*bucket, *keys)
     if task.mode is BuildMode.BUCKETS:
         assert task.base.batch_version is not None
         version = spark_writer.replace_days(spark, rows, table, task.days, task.base.batch_version)
     else:
-        version = spark_writer.overwrite(rows, table, [*keys, *(name for name, _ in bucket)])
+        version = spark_writer.overwrite(rows, table, [*keys, *bucket])
     return Source(batch_version=version, results_version=None, cut=task.cut, horizon=None)
 
 

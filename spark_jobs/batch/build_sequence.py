@@ -60,7 +60,7 @@ def columns(view: SequenceView) -> tuple[pa.Schema, pa.Schema]:
 
 
 def _overwrite(spark: SparkSession, sql: str, schema: pa.Schema, then: str, table: str) -> int:
-    rows = spark_writer.sorted_by(spark.sql(sql).select(schema.names), ["key", then])
+    rows = spark.sql(sql).select(schema.names).sortWithinPartitions("key", then)
     return spark_writer.overwrite(rows, table, ["key", then, "stretch_end"])
 
 
@@ -92,8 +92,8 @@ def _queries(
     if task.mode is BuildMode.FULL:
         queries = sequence_replay.from_scratch(view, SPARK, relations.name, everything)
     else:
-        versions = zip(view.tables, task.base.versions, strict=True)
-        built = [spark_reader.relation(spark_reader.rows(spark, *version)) for version in versions]
+        tables_built = task.base.tables(view)
+        built = [spark_reader.relation(spark_reader.rows(spark, *version)) for version in tables_built]
         before = built[:1]
         new = spark.sql(_facts(spark, view, Slice(task.cut, above=task.base.cut)))
         recent = relations.add(relations.name("recent"), new, persist=True)

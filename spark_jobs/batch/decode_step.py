@@ -73,9 +73,8 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
     if not days:
         return []
     facts = {name: tables.facts(name) for name in _types_with_facts()}
-    landed = in_days(days).replace("day IN", "landed_on IN")
     sources = [f'SELECT lsn FROM "{event_type}" WHERE {in_days(days)}' for event_type in facts]
-    sources.append(f"SELECT lsn FROM log WHERE {landed} AND lsn <= {int(cut)}")
+    sources.append(f"SELECT lsn FROM log WHERE {in_days(days, 'landed_on')} AND lsn <= {int(cut)}")
     with duckdb_reader.connect({**facts, "log": tables.MASTER_LOG}) as con:
         return [lsn for (lsn,) in con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})").fetchall()]
 

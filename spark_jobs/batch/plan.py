@@ -20,19 +20,21 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
     columns: of every view (`View.column`). The cut is the highest lsn that is complete in master.log and in
     speed.partials for every view, with nothing missing below. Raises RunActive while another run is at work.
     """
-    if store.run(run_id) is not None:
-        return store.begin_run(run_id)
+    if (known := store.run(run_id)) is not None:
+        return store.begin_run(known)
     previous = store.decoded_cut()
     landed = coverage.landed(previous - 1)
-    reach = coverage.reach(previous, landed.keys(), coverage.covered(previous), columns)
+    cut, held_by = coverage.reach(previous, landed.keys(), coverage.covered(previous), columns)
     return store.begin_run(
-        run_id,
-        mode=mode,
-        days=[day.isoformat() for day in days],
-        previous_cut=previous,
-        cut=reach.lsn,
-        cut_at=landed.get(reach.lsn),
-        summary={"held_by": dict(reach.held_by)},
+        Run(
+            run_id=run_id,
+            mode=mode,
+            days=sorted({day.isoformat() for day in days}),
+            previous_cut=previous,
+            cut=cut,
+            cut_at=landed.get(cut),
+            summary={"held_by": dict(held_by)},
+        )
     )
 
 

@@ -28,7 +28,7 @@ from spark_jobs.storage.duckdb_reader import NoTable
 def views(form: Format) -> None:
     """Every view: kind, events, grain, the batch version and cut it is served from, what speed covers past it."""
     with ledger_step() as store:
-        sources = with_unbuilt(project_views().by_id, store.sources(store.current_publication()))
+        sources = with_unbuilt(project_views().by_id, store.current_sources())
     least = min(source.cut for source in sources.values())
     show_answer(catalogue.listed(project_views(), sources, coverage.covered(least)), form)
 
@@ -47,7 +47,7 @@ def show(name: str, rows: int) -> None:
     with refusing(ExplainError):
         named = find(known, name)
     with ledger_step() as store:
-        sources = store.sources(store.current_publication())
+        sources = store.current_sources()
     for title, part in catalogue.shown(named, known, sources):
         click.echo(f"{click.style(title, bold=True)}\n{part}\n")
     if not rows:
@@ -67,15 +67,15 @@ def diff(name: str, limit: int) -> None:
     """Compare the newest version of a view with the one before it, over the same log; exit code 1 if they differ."""
     known = project_views()
     with ledger_step() as store:
-        sources = with_unbuilt(known.by_id, store.sources(store.current_publication()))
+        sources = with_unbuilt(known.by_id, store.current_sources())
+    head = max(coverage.covered(0), default=0)
     with refusing(ExplainError, NoTable):
-        versions = difference(known, name, sources, max(coverage.covered(0), default=0), limit)
-    columns = ", ".join(versions.columns)
-    click.echo(f"{versions.old} against {versions.new}, up to lsn {versions.head}: columns {columns}")
-    for line in versions.first:
+        old, new, compared = difference(known, name, sources, head)
+    click.echo(f"{old.id} against {new.id}, up to lsn {head}: columns {', '.join(compared.shape.columns)}")
+    for line in compared.first((f"version {old.version}", f"version {new.version}"), limit):
         click.echo(printable(line))
-    click.echo(f"{versions.differing:,} of {versions.rows:,} rows differ")
-    sys.exit(bool(versions.differing))
+    click.echo(f"{compared.differing:,} of {compared.rows:,} rows differ")
+    sys.exit(bool(compared.differing))
 
 
 @view.command("promote")

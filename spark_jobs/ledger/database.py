@@ -1,21 +1,26 @@
 """Open the ledger's database: SQLite in WAL mode under `home`, or any SQLAlchemy URL.
 
-settings -> engine. A write transaction takes SQLite's write lock at its begin (BEGIN IMMEDIATE): it waits for another
-writer instead of failing half way.
+settings -> engine -> `Sessions`, its transactions. One that writes takes SQLite's write lock at its begin (BEGIN
+IMMEDIATE): it waits for another writer instead of failing half way.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, insert, inspect, make_url, select, text
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.schema import SCHEMA_VERSION, Base, Meta
 from spark_jobs.settings import settings
 
 BUSY_SECONDS = 30
 WRITE_LOCK = 0x7469646D  # any number that nobody else locks
+
+T = TypeVar("T")
 
 
 class LedgerError(Exception):
@@ -44,7 +49,7 @@ def connect(at: URL | None = None) -> Engine:
     return engine
 
 
-def lock(connection: Connection) -> None:
+def _lock(connection: Connection) -> None:
     """Let one writer in at a time, so that "no other run is active" stays true until the row is written.
 
     SQLite has it by BEGIN IMMEDIATE; PostgreSQL by an advisory lock that ends with the transaction.
@@ -57,7 +62,7 @@ def _create(engine: Engine) -> None:
     """Create the tables that are lacking; two processes may do so at once, and both succeed."""
     try:
         with engine.execution_options(immediate=True).begin() as connection:
-            lock(connection)
+            _lock(connection)
             Base.metadata.create_all(connection)
             if connection.scalar(select(Meta.value).where(Meta.name == "schema_version")) is None:
                 connection.execute(insert(Meta).values(name="schema_version", value=str(SCHEMA_VERSION)))
@@ -88,3 +93,40 @@ def _prepare(connection: Any, record: object) -> None:
 def _begin(connection: Connection) -> None:
     immediate = connection.get_execution_options().get("immediate", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+class Sessions:
+    """Transactions on the ledger. Rows stay readable after theirs."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A transaction that holds the write lock from its begin; commits at the end, rolls back on an exception."""
+        engine = self.engine.execution_options(immediate=True)
+        with Session(engine, expire_on_commit=False) as session, session.begin():
+            _lock(session.connection())
+            yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    def all(self, query: Select[T]) -> list[T]:
+        """What the query selects, in a transaction of its own."""
+        with self.read() as session:
+            return list(session.scalars(query))
+
+    def first(self, query: Select[T]) -> T | None:
+        with self.read() as session:
+            return session.scalars(query.limit(1)).first()
+
+    def get(self, table: type[T], key: Any) -> T | None:
+        """The row with this primary key."""
+        with self.read() as session:
+            return session.get(table, key)
+
+    def close(self) -> None:
+        self.engine.dispose()

@@ -1,13 +1,12 @@
 """What processes tell each other through the ledger: heartbeats, requests to the speed application, epochs."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select, update
 
+from spark_jobs.ledger.database import Sessions
 from spark_jobs.ledger.schema import Epoch, Heartbeat, Request
-from spark_jobs.ledger.sessions import Sessions
 
 
 class Messages(Sessions):
@@ -17,8 +16,7 @@ class Messages(Sessions):
             session.merge(Heartbeat(component=component, at=datetime.now(UTC), payload=payload or {}))
 
     def heartbeat(self, component: str) -> Heartbeat | None:
-        with self.read() as session:
-            return session.get(Heartbeat, component)
+        return self.get(Heartbeat, component)
 
     def request(self, kind: str, **arguments: Any) -> int:
         """Ask the speed application for something; a request that still waits is not written twice."""
@@ -27,27 +25,21 @@ class Messages(Sessions):
             for same in waiting:
                 if same.arguments == arguments:
                     return same.id
-            asked = Request(kind=kind, arguments=arguments, state="pending", answer={}, asked_at=datetime.now(UTC))
+            asked = Request(kind=kind, arguments=arguments)
             session.add(asked)
             session.flush()
             return asked.id
 
-    def next_request(self, kinds: Sequence[str] | None = None) -> Request | None:
-        """Take the oldest waiting request (of these kinds), or None."""
-        if not self._waiting():  # the common case costs a read, not the write lock
+    def next_request(self, kind: str) -> Request | None:
+        """Take the oldest waiting request of a kind, or None."""
+        query = select(Request).where(Request.state == "pending", Request.kind == kind).order_by(Request.id).limit(1)
+        if self.first(query) is None:  # the common case costs a read, not the write lock
             return None
         with self.write() as session:
-            query = select(Request).where(Request.state == "pending").order_by(Request.id).limit(1)
-            if kinds is not None:
-                query = query.where(Request.kind.in_(kinds))
             taken = session.scalars(query.with_for_update(skip_locked=True)).first()
             if taken is not None:
                 taken.state = "taken"
             return taken
-
-    def _waiting(self) -> bool:
-        with self.read() as session:
-            return session.scalars(select(Request.id).where(Request.state == "pending").limit(1)).first() is not None
 
     def answer_request(self, request_id: int, answer: dict[str, Any] | None = None, *, failed: bool = False) -> None:
         with self.write() as session:
@@ -64,7 +56,5 @@ class Messages(Sessions):
     def begin_epoch(self, after_lsn: int, reason: str) -> Epoch:
         """Begin a new epoch; every earlier one has no effect from now on (I11)."""
         with self.write() as session:
-            epoch = Epoch(after_lsn=after_lsn, reason=reason, started_at=datetime.now(UTC))
-            session.add(epoch)
-            session.flush()
-            return epoch
+            session.add(epoch := Epoch(after_lsn=after_lsn, reason=reason))
+        return epoch

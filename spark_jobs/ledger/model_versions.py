@@ -4,70 +4,42 @@ trained -> (accepted) intent -> its record in Kafka -> sent. The version in forc
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.database import LedgerError, Sessions
 from spark_jobs.ledger.schema import Model, ModelPromotion
-from spark_jobs.ledger.sessions import Sessions
 
 
 class ModelVersions(Sessions):
-    def record_model(
-        self,
-        model: str,
-        run_id: str,
-        *,
-        cut: int,
-        seconds: float,
-        weights: Mapping[str, Any],
-        metrics: Mapping[str, Any],
-        is_accepted: bool,
-        reason: str,
-    ) -> Model:
-        """Record the run's version under the next number, and with an accepted one the intent to promote it.
+    def record_model(self, trained: Model) -> Model:
+        """Record a run's version under the next number, and with an accepted one the intent to promote it.
 
         Both are written, or neither. A run trains a model once: a version that it recorded before is returned as it is.
         """
         with self.write() as session:
-            if (before := _of_run(session, model, run_id)) is not None:
+            if (before := session.scalars(_of_run(trained.model, trained.run_id)).first()) is not None:
                 return before
-            last = session.scalar(select(func.max(Model.version)).where(Model.model == model))
-            trained = Model(
-                model=model,
-                version=(last or 0) + 1,
-                run_id=run_id,
-                cut=cut,
-                trained_at=datetime.now(UTC),
-                seconds=seconds,
-                weights=dict(weights),
-                metrics=dict(metrics),
-                is_accepted=is_accepted,
-                reason=reason,
-            )
+            last = session.scalar(select(func.max(Model.version)).where(Model.model == trained.model))
+            trained.version = (last or 0) + 1
             session.add(trained)
-            if is_accepted:
-                _intend(session, model, trained.version, f"run {run_id}: {reason}")
-            return trained
+            if trained.is_accepted:
+                _intend(session, trained.model, trained.version, f"run {trained.run_id}: {trained.reason}")
+        return trained
 
     def model_of_run(self, model: str, run_id: str) -> Model | None:
-        with self.read() as session:
-            return _of_run(session, model, run_id)
+        return self.first(_of_run(model, run_id))
 
     def models(self, model: str | None = None) -> list[Model]:
         """All versions, or those of one model; the newest first."""
         query = select(Model).order_by(Model.model, Model.version.desc())
-        with self.read() as session:
-            return list(session.scalars(query if model is None else query.where(Model.model == model)))
+        return self.all(query if model is None else query.where(Model.model == model))
 
     def model(self, model: str, version: int) -> Model:
         """Raises LedgerError where there is none."""
-        with self.read() as session:
-            known = session.get(Model, (model, version))
+        known = self.get(Model, (model, version))
         if known is None:
             raise LedgerError(f"there is no version {version} of model {model}; `tidemark model list` shows them")
         return known
@@ -79,9 +51,7 @@ class ModelVersions(Sessions):
 
     def model_promotions(self, model: str) -> list[ModelPromotion]:
         """Every decision, in order; only the last one may be unfinished."""
-        query = select(ModelPromotion).where(ModelPromotion.model == model).order_by(ModelPromotion.decision)
-        with self.read() as session:
-            return list(session.scalars(query))
+        return self.all(_decisions(model))
 
     def intend_model_promotion(self, model: str, version: int, reason: str) -> ModelPromotion:
         """Write a new decision; refused while another one is unfinished, or if there is no such version."""
@@ -96,32 +66,26 @@ class ModelVersions(Sessions):
             intent.sent_at = intent.sent_at or datetime.now(UTC)
 
 
-def _of_run(session: Session, model: str, run_id: str) -> Model | None:
-    return session.scalars(select(Model).where(Model.model == model, Model.run_id == run_id)).first()
+def _of_run(model: str, run_id: str) -> Select[Model]:
+    return select(Model).where(Model.model == model, Model.run_id == run_id)
+
+
+def _decisions(model: str) -> Select[ModelPromotion]:
+    return select(ModelPromotion).where(ModelPromotion.model == model).order_by(ModelPromotion.decision)
 
 
 def _intend(session: Session, model: str, version: int, reason: str) -> ModelPromotion:
-    query = select(ModelPromotion).where(ModelPromotion.model == model).order_by(ModelPromotion.decision)
-    before: Sequence[ModelPromotion] = session.scalars(query).all()
+    before = session.scalars(_decisions(model)).all()
     if before and before[-1].sent_at is None:
         raise LedgerError(
             f"decision {before[-1].decision} about {model} is unfinished; try again, it is finished first"
         )
     decision, now = len(before) + 1, datetime.now(UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # what an event can say
+    # A way back is a new decision with a new id. Its time is part of the id, as another ledger counts anew.
+    event_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{now.isoformat()}"))
     intent = ModelPromotion(
-        model=model,
-        decision=decision,
-        version=version,
-        event_id=event_id(model, decision, now),
-        reason=reason,
-        decided_at=now,
-        sent_at=None,
+        model=model, decision=decision, version=version, event_id=event_id, reason=reason, decided_at=now
     )
     session.add(intent)
     return intent
-
-
-def event_id(model: str, decision: int, decided_at: datetime) -> str:
-    """The id of a decision: a way back is a new one. Its time is part of it, as another ledger counts anew."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{decided_at.isoformat()}"))

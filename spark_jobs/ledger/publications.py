@@ -4,26 +4,24 @@ intent -> (views altered one by one) -> done -> expired. The publication in forc
 a rollback is a new publication with the sources of an older one, so ids only grow (I16).
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from sqlalchemy import func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, func, select
 
-from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.database import LedgerError, Sessions
 from spark_jobs.ledger.schema import Build, HotKey, Pin, Publication, PublicationView, ServingView
-from spark_jobs.ledger.sessions import Sessions
+from spark_jobs.ledger.source import Source
 
-if TYPE_CHECKING:
-    from spark_jobs.ledger.source import Source
+INTENT = select(Publication).where(Publication.state == "intent")
 
 
 class Publications(Sessions):
     def begin_publication(
         self,
         kind: str,
-        sources: Mapping[str, "Source"],
+        sources: Mapping[str, Source],
         *,
         cut: int,
         run_id: str | None = None,
@@ -31,25 +29,18 @@ class Publications(Sessions):
     ) -> Publication:
         """Write the intent. Refused while another intent is unfinished: roll that forward first."""
         with self.write() as session:
-            open_intent = session.scalars(select(Publication).where(Publication.state == "intent")).first()
-            if open_intent is not None:
+            if (open_intent := session.scalars(INTENT).first()) is not None:
                 raise LedgerError(f"publication {open_intent.id} is unfinished; any `tidemark batch` step finishes it")
             if restores is not None and session.get_one(Publication, restores).state == "expired":
                 raise LedgerError(f"publication {restores} has expired: its tables may be gone")
             last = session.scalar(select(func.max(Publication.id)))
-            publication = Publication(
-                id=0 if last is None else last + 1,
-                kind=kind,
-                run_id=run_id,
-                restores=restores,
-                cut=cut,
-                state="intent",
-                intended_at=datetime.now(UTC),
-            )
+            number = 0 if last is None else last + 1
+            publication = Publication(id=number, kind=kind, run_id=run_id, restores=restores, cut=cut)
             session.add(publication)
             session.flush()
-            session.add_all(_row(publication.id, view_id, source) for view_id, source in sources.items())
-            return publication
+            for view_id, source in sources.items():
+                session.add(PublicationView(publication_id=number, view_id=view_id, **source.columns()))
+        return publication
 
     def finish_publication(self, publication_id: int) -> None:
         with self.write() as session:
@@ -60,7 +51,7 @@ class Publications(Sessions):
     def expire_publications(self, before: datetime) -> list[int]:
         """Expire publications that were done before that time; never the one in force, a pinned one, or an intent."""
         with self.write() as session:
-            current = _in_force(session, None)
+            current = session.scalars(in_force().limit(1)).first()
             spared = {*session.scalars(select(Pin.publication_id)), *([current.id] if current else [])}
             old = session.scalars(select(Publication).where(Publication.state == "done", Publication.done_at < before))
             expired = [publication for publication in old if publication.id not in spared]
@@ -69,48 +60,54 @@ class Publications(Sessions):
             return [publication.id for publication in expired]
 
     def unfinished_publication(self) -> Publication | None:
-        with self.read() as session:
-            return session.scalars(select(Publication).where(Publication.state == "intent")).first()
+        return self.first(INTENT)
 
     def current_publication(self) -> Publication | None:
         """The publication in force, or None before publication 0 is done."""
-        with self.read() as session:
-            return _in_force(session, None)
+        return self.first(in_force())
 
     def publication_at(self, at: datetime) -> Publication | None:
         """The publication in force at `at`."""
-        with self.read() as session:
-            return _in_force(session, at)
-
-    def publication(self, publication_id: int) -> Publication | None:
-        with self.read() as session:
-            return session.get(Publication, publication_id)
+        return self.first(in_force().where(Publication.done_at <= at))
 
     def publication_of(self, run_id: str) -> Publication | None:
-        with self.read() as session:
-            return session.scalars(select(Publication).where(Publication.run_id == run_id)).first()
+        return self.first(select(Publication).where(Publication.run_id == run_id))
 
     def publications(self, *, newest: int | None = None) -> list[Publication]:
-        with self.read() as session:
-            return list(session.scalars(select(Publication).order_by(Publication.id.desc()).limit(newest)))
+        return self.all(select(Publication).order_by(Publication.id.desc()).limit(newest))
 
     def live_publications(self) -> list[Publication]:
         """All that may be read, rolled back to, pinned or finished: everything not expired."""
-        with self.read() as session:
-            return list(session.scalars(select(Publication).where(Publication.state != "expired")))
+        return self.all(select(Publication).where(Publication.state != "expired"))
 
-    def sources(self, publication: Publication | int | None) -> dict[str, "Source"]:
+    def sources(self, publication: Publication | int | None) -> dict[str, Source]:
         """View id -> source of one publication; none where nothing is published yet."""
         key = publication.id if isinstance(publication, Publication) else publication
-        with self.read() as session:
-            return _sources(
-                session, session.scalars(select(PublicationView).where(PublicationView.publication_id == key))
-            )
+        return self._sources(select(PublicationView).where(PublicationView.publication_id == key))
 
-    def built_sources(self, run_id: str) -> dict[str, "Source"]:
+    def current_sources(self) -> dict[str, Source]:
+        """View id -> source of the publication in force; none before publication 0 is done."""
+        return self.sources(self.current_publication())
+
+    def built_sources(self, run_id: str) -> dict[str, Source]:
         """View id -> source of what a run has built, published or not."""
+        return self._sources(select(Build).where(Build.run_id == run_id))
+
+    def _sources(self, query: Select[PublicationView] | Select[Build]) -> dict[str, Source]:
+        hot: dict[tuple[str, int | None], list[str]] = defaultdict(list)
         with self.read() as session:
-            return _sources(session, session.scalars(select(Build).where(Build.run_id == run_id)))
+            for key in session.scalars(select(HotKey).order_by(HotKey.digest)):
+                hot[key.view_id, key.batch_version].append(key.digest)
+            return {
+                row.view_id: Source(
+                    batch_version=row.batch_version,
+                    results_version=row.results_version,
+                    cut=row.cut,
+                    horizon=row.horizon,
+                    hot_keys=tuple(hot[row.view_id, row.batch_version]),
+                )
+                for row in session.scalars(query)
+            }
 
     def lowest_live_cut(self) -> int:
         """The lsn up to which nobody reads speed partials; 0 when nothing was published."""
@@ -119,8 +116,7 @@ class Publications(Sessions):
 
     def serving_sql(self) -> dict[str, str]:
         """Serving view -> the text it was last given."""
-        with self.read() as session:
-            return {row.name: row.sql for row in session.scalars(select(ServingView))}
+        return {row.name: row.sql for row in self.all(select(ServingView))}
 
     def record_serving_sql(self, name: str, sql: str) -> None:
         with self.write() as session:
@@ -135,17 +131,9 @@ class Publications(Sessions):
                 raise LedgerError(f"the pin {name} exists already; drop it first or choose another name")
             if session.get_one(Publication, publication_id).state == "expired":
                 raise LedgerError(f"publication {publication_id} has expired and cannot be pinned any more")
-            pin = Pin(
-                name=name,
-                publication_id=publication_id,
-                head=head,
-                now=now,
-                created_at=datetime.now(UTC),
-                keep_until=keep_until,
-                state="intent",
-            )
+            pin = Pin(name=name, publication_id=publication_id, head=head, now=now, keep_until=keep_until)
             session.add(pin)
-            return pin
+        return pin
 
     def finish_pin(self, name: str) -> None:
         with self.write() as session:
@@ -159,46 +147,12 @@ class Publications(Sessions):
             session.delete(pin)
 
     def pin(self, name: str) -> Pin | None:
-        with self.read() as session:
-            return session.get(Pin, name)
+        return self.get(Pin, name)
 
     def pins(self) -> list[Pin]:
-        with self.read() as session:
-            return list(session.scalars(select(Pin).order_by(Pin.created_at)))
+        return self.all(select(Pin).order_by(Pin.created_at))
 
 
-def _sources(session: Session, rows: Iterable[PublicationView | Build]) -> dict[str, "Source"]:
-    from spark_jobs.ledger.source import Source
-
-    hot: dict[tuple[str, int | None], list[str]] = {}
-    for key in session.scalars(select(HotKey).order_by(HotKey.digest)):
-        hot.setdefault((key.view_id, key.batch_version), []).append(key.digest)
-    return {
-        row.view_id: Source(
-            batch_version=row.batch_version,
-            results_version=row.results_version,
-            cut=row.cut,
-            horizon=row.horizon,
-            hot_keys=tuple(hot.get((row.view_id, row.batch_version), ())),
-        )
-        for row in rows
-    }
-
-
-def _row(publication_id: int, view_id: str, source: "Source") -> PublicationView:
-    return PublicationView(
-        publication_id=publication_id,
-        view_id=view_id,
-        batch_version=source.batch_version,
-        results_version=source.results_version,
-        cut=source.cut,
-        horizon=source.horizon,
-    )
-
-
-def _in_force(session: Session, at: datetime | None) -> Publication | None:
-    """Done and not replaced at `at`. An expired publication was done once, so it still tells what was in force."""
-    query = select(Publication).where(or_(Publication.state == "done", Publication.state == "expired"))
-    if at is not None:
-        query = query.where(Publication.done_at <= at)
-    return session.scalars(query.order_by(Publication.id.desc()).limit(1)).first()
+def in_force() -> Select[Publication]:
+    """Done, the newest first. An expired publication was done once, so it still tells what was in force."""
+    return select(Publication).where(Publication.state.in_(("done", "expired"))).order_by(Publication.id.desc())

@@ -1,6 +1,6 @@
 """Batch runs: one at a time. A run has one cut for all its retries, the builds that it made, and the gate's verdict."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
-from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.database import LedgerError, Sessions
+from spark_jobs.ledger.publications import in_force
 from spark_jobs.ledger.schema import Audit, Build, HotKey, Publication, Run
-from spark_jobs.ledger.sessions import Sessions
 from spark_jobs.settings import settings
 
 
@@ -19,51 +19,27 @@ class RunActive(LedgerError):
 
 
 class Runs(Sessions):
-    def begin_run(
-        self,
-        run_id: str,
-        *,
-        mode: str = "changed",
-        days: Sequence[str] = (),
-        previous_cut: int = 0,
-        cut: int = 0,
-        cut_at: datetime | None = None,
-        summary: dict[str, Any] | None = None,
-    ) -> Run:
+    def begin_run(self, planned: Run) -> Run:
         """Write the plan, or return the plan of this run's first try. RunActive while another run is at work."""
-        now = datetime.now(UTC)
+        now, run_id = datetime.now(UTC), planned.run_id
         with self.write() as session:
             run = _alone(session, run_id, now)
             for other in session.scalars(select(Run).where(Run.state == "failed", Run.run_id != run_id)):
                 other.state, other.error = "superseded", f"{other.error}; then run {run_id} began"
             if run is not None:
                 return _revived(run, now)
-            run = Run(
-                run_id=run_id,
-                mode=mode,
-                days=sorted(set(days)),
-                previous_cut=previous_cut,
-                cut=cut,
-                cut_at=cut_at,
-                state="active",
-                step="plan",
-                started_at=now,
-                progressed_at=now,
-                summary=summary or {},
-            )
-            session.add(run)
-            return run
+            planned.started_at = planned.progressed_at = now
+            session.add(planned)
+        return planned
 
     @contextmanager
     def maintenance(self, name: str) -> Iterator[None]:
         """Keep runs away meanwhile, so that nothing else writes the batch tables. RunActive while a run is at work."""
         now = datetime.now(UTC)
         run_id = f"{name}-{now:%Y%m%dT%H%M%S.%f}"
-        times = {"started_at": now, "progressed_at": now}
         with self.write() as session:
             _alone(session, run_id, now)
-            empty = {"days": [], "previous_cut": 0, "cut": 0, "summary": {}}
-            session.add(Run(run_id=run_id, mode=name, state="active", step="plan", **empty, **times))
+            session.add(Run(run_id=run_id, mode=name, started_at=now, progressed_at=now))
         try:
             yield
         finally:
@@ -96,12 +72,10 @@ class Runs(Sessions):
                 run.state, run.error, run.progressed_at = "failed", error, datetime.now(UTC)
 
     def run(self, run_id: str) -> Run | None:
-        with self.read() as session:
-            return session.get(Run, run_id)
+        return self.get(Run, run_id)
 
     def runs(self, *, newest: int = 20) -> list[Run]:
-        with self.read() as session:
-            return list(session.scalars(select(Run).order_by(Run.started_at.desc()).limit(newest)))
+        return self.all(select(Run).order_by(Run.started_at.desc()).limit(newest))
 
     def runs_since_base(self, run_id: str) -> list[Run]:
         """This run, and all that began after the run whose builds the publication in force shows."""
@@ -112,9 +86,7 @@ class Runs(Sessions):
 
     def decoded_cut(self) -> int:
         """The lsn up to which facts are complete: the highest cut of a run whose decode ended."""
-        with self.read() as session:
-            done = ("decode", "build", "audit", "publish")
-            return session.scalar(select(func.max(Run.cut)).where(Run.step.in_(done))) or 0
+        return self.first(select(func.max(Run.cut)).where(Run.step.in_(("decode", "build", "audit", "publish")))) or 0
 
     def record_build(self, build: Build, hot_keys: Iterable[HotKey] | None = None) -> None:
         """Record what the run built for a view; a retry replaces the row.
@@ -128,14 +100,12 @@ class Runs(Sessions):
                 session.add_all(hot_keys)
 
     def builds(self, run_id: str) -> dict[str, Build]:
-        with self.read() as session:
-            return {row.view_id: row for row in session.scalars(select(Build).where(Build.run_id == run_id))}
+        return {row.view_id: row for row in self.all(select(Build).where(Build.run_id == run_id))}
 
     def hot_keys(self, view_id: str, batch_version: int) -> list[HotKey]:
         """The hot keys of a version, those with the most rows first."""
-        of = select(HotKey).where(*_hot_keys_in(view_id, batch_version))
-        with self.read() as session:
-            return list(session.scalars(of.order_by(HotKey.row_count.desc(), HotKey.key)))
+        of_version = select(HotKey).where(*_hot_keys_in(view_id, batch_version))
+        return self.all(of_version.order_by(HotKey.row_count.desc(), HotKey.key))
 
     def record_audit(self, run_id: str, passed: bool, warnings: int = 0, docs_url: str | None = None) -> None:
         """The gate's verdict on a run; publish asks for it. A run that did not pass has failed."""
@@ -148,8 +118,7 @@ class Runs(Sessions):
             )
 
     def audit(self, run_id: str) -> Audit | None:
-        with self.read() as session:
-            return session.get(Audit, run_id)
+        return self.get(Audit, run_id)
 
 
 def _hot_keys_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:
@@ -177,8 +146,7 @@ def _revived(run: Run, now: datetime) -> Run:
 
 def _base_run(session: Session) -> Run | None:
     """The run that built what the publication in force shows: its own, or that of the one it restores or extends."""
-    done = Publication.state.in_(("done", "expired"))
-    shown = session.scalars(select(Publication).where(done).order_by(Publication.id.desc()).limit(1)).first()
+    shown = session.scalars(in_force().limit(1)).first()
     while shown is not None and shown.run_id is None:
         shown = session.get(Publication, shown.id - 1 if shown.restores is None else shown.restores)
     return None if shown is None else session.get(Run, shown.run_id)

@@ -6,19 +6,7 @@ Instants are UTC and time-zone aware; JSON columns hold plain dictionaries and l
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    DateTime,
-    Dialect,
-    Float,
-    ForeignKey,
-    Integer,
-    String,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-)
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, ForeignKey, Integer, Text, TypeDecorator, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 SCHEMA_VERSION = 1
@@ -41,13 +29,16 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC)
 
 
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Base(DeclarativeBase):
     type_annotation_map = {  # noqa: RUF012  (SQLAlchemy reads it as a class attribute)
         datetime: Instant,
         dict[str, Any]: JSON,
         list[str]: JSON,
         int: BigInteger().with_variant(Integer, "sqlite"),
-        str: String,
     }
 
 
@@ -64,17 +55,17 @@ class Run(Base):
 
     __tablename__ = "runs"
     run_id: Mapped[str] = mapped_column(primary_key=True)
-    mode: Mapped[str]
-    days: Mapped[list[str]]
-    previous_cut: Mapped[int]
-    cut: Mapped[int]
+    mode: Mapped[str] = mapped_column(default="changed")
+    days: Mapped[list[str]] = mapped_column(default=list)
+    previous_cut: Mapped[int] = mapped_column(default=0)
+    cut: Mapped[int] = mapped_column(default=0)
     cut_at: Mapped[datetime | None]
-    state: Mapped[str]
-    step: Mapped[str]
+    state: Mapped[str] = mapped_column(default="active")
+    step: Mapped[str] = mapped_column(default="plan")
     started_at: Mapped[datetime]
     progressed_at: Mapped[datetime]
     error: Mapped[str | None] = mapped_column(Text)
-    summary: Mapped[dict[str, Any]]
+    summary: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
 class Build(Base):
@@ -89,13 +80,8 @@ class Build(Base):
     batch_version: Mapped[int]
     results_version: Mapped[int | None]
     row_count: Mapped[int]
-    seconds: Mapped[float] = mapped_column(Float)
+    seconds: Mapped[float]
     finished_at: Mapped[datetime]
-
-    @property
-    def versions(self) -> tuple[int, ...]:
-        """The versions of the view's tables, in the order of `view.tables`."""
-        return (self.batch_version,) if self.results_version is None else (self.batch_version, self.results_version)
 
 
 class HotKey(Base):
@@ -129,8 +115,8 @@ class Publication(Base):
     run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.run_id"), unique=True)
     restores: Mapped[int | None]
     cut: Mapped[int]
-    state: Mapped[str]
-    intended_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(default="intent")
+    intended_at: Mapped[datetime] = mapped_column(default=now)
     done_at: Mapped[datetime | None]
     expired_at: Mapped[datetime | None]
 
@@ -164,9 +150,9 @@ class Pin(Base):
     publication_id: Mapped[int] = mapped_column(ForeignKey("publications.id"))
     head: Mapped[int]
     now: Mapped[datetime]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=now)
     keep_until: Mapped[datetime | None]  # None: until it is dropped
-    state: Mapped[str]  # intent, done
+    state: Mapped[str] = mapped_column(default="intent")  # later: done
 
 
 class Request(Base):
@@ -176,9 +162,9 @@ class Request(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     kind: Mapped[str]
     arguments: Mapped[dict[str, Any]]
-    state: Mapped[str]
-    answer: Mapped[dict[str, Any]]
-    asked_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(default="pending")
+    answer: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    asked_at: Mapped[datetime] = mapped_column(default=now)
     answered_at: Mapped[datetime | None]
 
 
@@ -189,7 +175,7 @@ class Epoch(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     after_lsn: Mapped[int]
     reason: Mapped[str]
-    started_at: Mapped[datetime]
+    started_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Heartbeat(Base):
@@ -208,7 +194,7 @@ class Promotion(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     name: Mapped[str]
     version: Mapped[int]
-    promoted_at: Mapped[datetime]
+    promoted_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Definition(Base):
@@ -217,7 +203,7 @@ class Definition(Base):
     __tablename__ = "definitions"
     view_id: Mapped[str] = mapped_column(primary_key=True)
     text: Mapped[str] = mapped_column(Text)
-    defined_at: Mapped[datetime]
+    defined_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Model(Base):
@@ -229,8 +215,8 @@ class Model(Base):
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"))
     cut: Mapped[int]
-    trained_at: Mapped[datetime]
-    seconds: Mapped[float] = mapped_column(Float)
+    trained_at: Mapped[datetime] = mapped_column(default=now)
+    seconds: Mapped[float]
     weights: Mapped[dict[str, Any]]
     metrics: Mapped[dict[str, Any]]
     is_accepted: Mapped[bool]

@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # whoever asks the ledger alone need not load what views are made of
+    from spark_jobs.definitions.bound_view import View
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,14 @@ class Source:
     def versions(self) -> tuple[int, ...]:
         """The versions of the view's tables, in the order of `view.tables`; none where it was never built."""
         return tuple(version for version in (self.batch_version, self.results_version) if version is not None)
+
+    def columns(self) -> dict[str, Any]:
+        """Its columns in the rows of the ledger; hot keys have rows of their own."""
+        return {name: value for name, value in vars(self).items() if name != "hot_keys"}
+
+    def tables(self, view: "View") -> list[tuple[str, int]]:
+        """The Delta tables that it reads of the view, each with its version."""
+        return list(zip(view.tables, self.versions, strict=False))
 
 
 UNBUILT = Source(batch_version=None, results_version=None, cut=0, horizon=None)

@@ -1,33 +1,29 @@
 """What views said when they were first computed, and which versions their names are served from."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from sqlalchemy import select
 
+from spark_jobs.ledger.database import Sessions
 from spark_jobs.ledger.schema import Definition, Promotion
-from spark_jobs.ledger.sessions import Sessions
 
 
 class ViewVersions(Sessions):
     def promote(self, name: str, version: int) -> None:
         with self.write() as session:
-            session.add(Promotion(name=name, version=version, promoted_at=datetime.now(UTC)))
+            session.add(Promotion(name=name, version=version))
 
     def promotions(self, name: str) -> list[int]:
         """The versions that a name was promoted to, the newest decision last."""
-        with self.read() as session:
-            return list(session.scalars(select(Promotion.version).where(Promotion.name == name).order_by(Promotion.id)))
+        return self.all(select(Promotion.version).where(Promotion.name == name).order_by(Promotion.id))
 
     def promoted(self) -> dict[str, int]:
         """Name -> the version that it was last promoted to; a name that never was is not in it."""
-        with self.read() as session:
-            return {row.name: row.version for row in session.scalars(select(Promotion).order_by(Promotion.id))}
+        return {row.name: row.version for row in self.all(select(Promotion).order_by(Promotion.id))}
 
     def definitions(self) -> dict[str, str]:
         """View id -> text."""
-        with self.read() as session:
-            return {definition.view_id: definition.text for definition in session.scalars(select(Definition))}
+        return {definition.view_id: definition.text for definition in self.all(select(Definition))}
 
     def define(self, texts: Mapping[str, str]) -> None:
         """Write texts down; one that is there already stays."""
@@ -36,4 +32,4 @@ class ViewVersions(Sessions):
         with self.write() as session:
             for view_id, text in texts.items():
                 if session.get(Definition, view_id) is None:
-                    session.add(Definition(view_id=view_id, text=text, defined_at=datetime.now(UTC)))
+                    session.add(Definition(view_id=view_id, text=text))

@@ -14,8 +14,7 @@ from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.orchestration.interface import PIN
 from spark_jobs.publication.publish import Execute, serving_views
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import serving_sql
-from spark_jobs.serving.servable import ready, servable
+from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.storage import coverage
 
 PREFIX = "pin_"

@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import serving_sql
-from spark_jobs.serving.servable import ready, servable
+from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.storage import coverage, duckdb_reader, tables
 
 Execute = Callable[[str], list[Any]]
@@ -116,7 +114,7 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
     Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
     """
-    sources = store.sources(store.current_publication())
+    sources = store.current_sources()
     known = {view.version: view for view in views if view.name == name and view.id in sources}
     if version not in known:
         there = ", ".join(map(str, sorted(known))) or "none"
@@ -134,7 +132,7 @@ def serving_views(execute: Execute, schema: str) -> set[str]:
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:
     """What the run would publish: its builds; a view with a hole past the cut keeps its old source."""
-    built, old = store.built_sources(run.run_id), store.sources(store.current_publication())
+    built, old = store.built_sources(run.run_id), store.current_sources()
     unbuilt = [view.name for view in views if view.id not in built]
     if unbuilt:
         raise PublishRefused(f"run {run.run_id} has not built {', '.join(unbuilt)}: `tidemark batch build` comes first")
@@ -176,8 +174,3 @@ def _refuse_unfit(run: Run, store: Store) -> None:
     built = [build.finished_at for build in store.builds(run.run_id).values()]
     if built and audit.at < max(built):
         raise PublishRefused(f"run {run.run_id} was built again after its audit: audit it again")
-
-
-def versions(view: View, source: Source | None) -> list[tuple[str, int]]:
-    """The Delta tables and versions that a source reads."""
-    return list(zip(view.tables, source.versions, strict=False)) if source else []

@@ -9,13 +9,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from spark_jobs.ledger.source import UNBUILT
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import Execute, versions
+from spark_jobs.publication.publish import Execute
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
-from spark_jobs.storage.vacuum import vacuum
+from spark_jobs.storage.data_files import vacuum
 
 GRACE_HOURS = 24
 """Files that a table dropped this recently stay: a reader may have begun before."""
@@ -49,9 +50,9 @@ def retain(
                     pins.drop(execute, store, name)
         expired = store.expire_publications(datetime.now(UTC) - timedelta(days=settings().publications_kept_days))
         kept = kept_versions(store, views)
-        files = {table: vacuum(table, grace_hours, keep) for table, keep in kept.items()}
+        files = {table: vacuum(tables.path(table), grace_hours, keep) for table, keep in kept.items()}
         for table in [*map(tables.facts, event_types), tables.QUARANTINE, tables.DUPLICATES]:
-            files[table] = vacuum(table, FACTS_KEPT_HOURS)
+            files[table] = vacuum(tables.path(table), FACTS_KEPT_HOURS)
         trim_up_to = store.lowest_live_cut()
         if trim_up_to > 0:
             store.request("trim", up_to_lsn=trim_up_to)
@@ -65,6 +66,6 @@ def kept_versions(store: Store, views: Views) -> dict[str, list[int]]:
     kept: dict[str, set[int]] = {}
     for of_views in sources:
         for view in views:
-            for table, version in versions(view, of_views.get(view.id)):
+            for table, version in of_views.get(view.id, UNBUILT).tables(view):
                 kept.setdefault(table, set()).add(version)
     return {table: sorted(needed) for table, needed in kept.items()}

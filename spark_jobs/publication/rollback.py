@@ -9,9 +9,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_jobs.ledger.schema import Publication
-from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.publication.publish import Execute, PublishRefused, finish, holes, roll_forward, versions
+from spark_jobs.publication.publish import Execute, PublishRefused, finish, holes, roll_forward
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
 
@@ -51,7 +51,7 @@ def _target(store: Store, to: int | None) -> Publication:
 
 def _refuse_missing_versions(target: Publication, views: Views, sources: Mapping[str, Source]) -> None:
     for view in views:
-        for table, version in versions(view, sources.get(view.id)):
+        for table, version in sources.get(view.id, UNBUILT).tables(view):
             try:
                 DeltaTable(tables.path(table), version=version)
             except DeltaError as error:

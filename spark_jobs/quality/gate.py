@@ -39,21 +39,20 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
     if run.summary.get("nothing_new"):
         say(f"run {run_id} has built nothing new: there is nothing to audit")
         return True
-    builds, current = store.builds(run_id), store.current_publication()
-    if missing := [view.id for view in views if view.id not in builds]:
+    built, current = store.built_sources(run_id), store.current_publication()
+    if missing := [view.id for view in views if view.id not in built]:
         raise LedgerError(f"run {run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
-    old = store.sources(current) if current else {}
-    changed = changed_days(store, run)
+    old, changed = store.sources(current), changed_days(store, run)
     agreements = []
-    for agreement in agree(views, old, store.built_sources(run_id), changed):
+    for agreement in agree(views, old, built, changed):
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
     days = sorted({*run.days, *chain.from_iterable(changed.values())})
-    suites = audited(run, views, builds, old, current.cut if current else 0, days)
+    suites = audited(run, views, built, old, current.cut if current else 0, days)
     verdicts, docs = _verdicts(session, Checkpoint(run_id), suites, say)
     horizon = timedelta(days=settings().horizon_days)
-    for line in chain(long_stretches(views, builds, horizon), hot_keys(store, run_id)):
+    for line in chain(long_stretches(views, store.builds(run_id), horizon), hot_keys(store, run_id)):
         say(f"notice: {line}")
     disagree = any(agreement.causes.get(UNEXPLAINED) for agreement in agreements)
     passed = not disagree and not any(verdict.is_critical for verdict in verdicts)

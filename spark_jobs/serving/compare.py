@@ -6,6 +6,7 @@ Rows are compared as a bag; a column with a tolerance counts as equal within it,
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 
@@ -61,9 +62,15 @@ class Comparison:
     def first(self, sides: tuple[str, str], limit: int = 10, where: str = "true") -> list[str]:
         """The first differing rows in words: `store_id=3, day=2026-11-21: orders 5 (batch) 6 (speed)`."""
         order = ", ".join(f"{quote(key, D)} NULLS FIRST" for key in self.shape.keys)
-        rows = self.con.execute(f"SELECT * FROM {self.name} WHERE {where} ORDER BY {order}, n LIMIT {limit:d}")
-        columns = [column[0] for column in rows.description or ()]
-        return [_said(dict(zip(columns, row, strict=True)), self.shape, sides) for row in rows.fetchall()]
+        rows = rows_of(self.con, f"SELECT * FROM {self.name} WHERE {where} ORDER BY {order}, n LIMIT {limit:d}")
+        return [_said(row, self.shape, sides) for row in rows]
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
+    """The rows of a SELECT, each by its columns."""
+    cursor = con.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape, name: str = "differing") -> Comparison:
@@ -71,22 +78,18 @@ def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape,
     con.execute(f"CREATE OR REPLACE TEMP TABLE left_rows AS SELECT {listed(shape.columns, D)} FROM ({left})")
     con.execute("CREATE OR REPLACE TEMP TABLE right_rows AS SELECT * FROM left_rows WHERE false")
     con.execute(f"INSERT INTO right_rows SELECT {listed(shape.columns, D)} FROM ({right})")
-    only = " WHERE false" if _digest(con, "left_rows", shape) == _digest(con, "right_rows", shape) else ""
+    left_digest, right_digest = _digest(con, "left_rows", shape), _digest(con, "right_rows", shape)
+    only = " WHERE false" if left_digest == right_digest else ""
     con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_differing(shape, _doubles(con), only)}")
-    rows, differing = con.execute(
-        "SELECT greatest((SELECT count(*) FROM left_rows), (SELECT count(*) FROM right_rows)), "
-        f"(SELECT count(*) FROM {name})"
-    ).fetchall()[0]
-    return Comparison(con, shape, name, rows, differing)
+    [(differing,)] = con.execute(f"SELECT count(*) FROM {name}").fetchall()
+    return Comparison(con, shape, name, max(left_digest[0], right_digest[0]), differing)
 
 
-def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[object, ...]:
-    """A digest of the bag of rows, in whatever order; where it agrees, no row by row comparison is needed."""
+def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[int, ...]:
+    """Number of rows, and a digest of them in whatever order; where it agrees, they need not be compared one by one."""
     row = f"hash({listed(shape.columns, D)})"
-    digest: tuple[object, ...] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()[
-        0
-    ]
-    return digest
+    [digest] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()
+    return tuple(digest)
 
 
 def _doubles(con: duckdb.DuckDBPyConnection) -> set[str]:
@@ -100,7 +103,7 @@ def _differing(shape: Shape, doubles: set[str], only: str) -> str:
     number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS n"
     rows = f"SELECT *, {number} FROM (FROM {{}}{only} EXCEPT ALL FROM {{}}{only})"
     join = " AND ".join(f"a.{quote(k, D)} IS NOT DISTINCT FROM b.{quote(k, D)}" for k in shape.keys)
-    chosen = [f"CASE WHEN a.n IS NULL THEN b.{q} ELSE a.{q} END AS {q}" for q in (quote(k, D) for k in shape.keys)]
+    chosen = [f"coalesce(a.{q}, b.{q}) AS {q}" for q in (quote(key, D) for key in shape.keys)]
     values = [f"a.{quote(v, D)} AS {quote(f'l_{v}', D)}, b.{quote(v, D)} AS {quote(f'r_{v}', D)}" for v in shape.values]
     same = " AND ".join(_equal(name, shape, doubles) for name in shape.values) or "true"
     columns = ", ".join([*chosen, "coalesce(a.n, b.n) AS n", "a.n IS NOT NULL AS in_left",

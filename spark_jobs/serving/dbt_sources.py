@@ -27,13 +27,9 @@ DESCRIPTION = (
 def render(views: Views) -> str:
     """The file's text, the same for the same views; one table per view name, of its newest version."""
     tables = [_table(view) for _, view in sorted(views.served.items())]
-    source = {
-        "name": "serving",
-        "schema": "{{ env_var('TIDEMARK_PIN') }}",
-        "description": DESCRIPTION,
-        "tables": tables,
-    }
-    content: dict[str, Any] = {"version": 2, "sources": [source]}
+    schema = "{{ env_var('TIDEMARK_PIN') }}"
+    source = {"name": "serving", "schema": schema, "description": DESCRIPTION, "tables": tables}
+    content = {"version": 2, "sources": [source]}
     return HEADER + yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
 
 
@@ -41,17 +37,15 @@ def sources_file() -> Path:
     return settings().dbt_folder / "models/sources.yml"
 
 
-def is_current(views: Views, file: Path | None = None) -> bool:
-    file = file or sources_file()
-    return file.is_file() and file.read_text(encoding="utf-8") == render(views)
+def is_current(views: Views) -> bool:
+    return sources_file().is_file() and sources_file().read_text(encoding="utf-8") == render(views)
 
 
-def write(views: Views, file: Path | None = None) -> bool:
+def write(views: Views) -> bool:
     """Bring the file up to date; returns whether it had to change."""
-    file = file or sources_file()
-    if is_current(views, file):
+    if is_current(views):
         return False
-    file.write_text(render(views), encoding="utf-8")
+    sources_file().write_text(render(views), encoding="utf-8")
     return True
 
 
@@ -59,9 +53,7 @@ def _table(view: Served) -> dict[str, Any]:
     return {
         "name": view.name,
         "description": view.description,
-        "config": {
-            "meta": {"owner": view.owner, "view_version": view.version, "event_types": list(view.event_types)},
-        },
+        "config": {"meta": {"owner": view.owner, "view_version": view.version, "event_types": list(view.event_types)}},
         "columns": [{"name": name, **said} for name, said in columns(view).items()],
     }
 

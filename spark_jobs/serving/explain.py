@@ -5,25 +5,25 @@ Reads the tables' files by DuckDB, so that it answers in seconds without a JVM.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.definitions.windows import END, START
-from spark_jobs.engine import chained_view
+from spark_jobs.engine import chained_view, serving_plan
 from spark_jobs.engine.chained_view import ChainedView, Served
-from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.expressions.dialect import Dialect, listed, quote, quote_text
 from spark_jobs.expressions.kinds import DUCKDB_TYPES, Kind
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.lineage import Event, origins, raw
+from spark_jobs.serving.compare import rows_of
+from spark_jobs.serving.lineage import origins, raw
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.serving.servable import ready
+from spark_jobs.serving.render import ready
 from spark_jobs.storage import coverage
-from spark_jobs.storage.duckdb_reader import literal
 
 D = Dialect.DUCKDB
 NEAR = 5
@@ -35,19 +35,11 @@ class ExplainError(Exception):
 
 
 @dataclass(frozen=True)
-class Below:
-    """Rows of another view."""
-
-    view: str
-    keys: tuple[str, ...]
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
 class Explanation:
     """`batch`: the stored row (a sequence: results and rows); `speed`: partials past the cut, each with its lsn.
 
-    below: the rows of the view below that count, for a chained view; then nothing is stored and no records are listed.
+    events: the first records behind the answer, of `event_count`, as `lineage.raw` gives them. below: the view below a
+    chained one, and those of its rows that count; then nothing is stored and no records are listed.
     """
 
     view: str
@@ -56,46 +48,35 @@ class Explanation:
     source: Source
     head: int
     answer: list[Row]
-    batch: dict[str, list[Row]]
-    speed: list[Row]
     lookups: list[Row]
-    events: list[Event]
-    event_count: int
-    below: Below | None
+    batch: Mapping[str, list[Row]] = field(default_factory=dict)
+    speed: Sequence[Row] = ()
+    events: Sequence[Row] = ()
+    event_count: int = 0
+    below: tuple[Served, list[Row]] | None = None
 
 
 def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: int = 20) -> Explanation:
     """Explain the rows of view `name` with the keys `given` as `column=value`. Raises ExplainError."""
     current = store.current_publication()
-    every = with_unbuilt(views.by_id, store.sources(current) if current else {})
+    every = with_unbuilt(views.by_id, store.sources(current))
     view, sources = _served(find(views, name), name, views, ready(views, every, store.promoted()), every)
     key = _key(view, given)
-    now = datetime.now(UTC)
-    least = min(source.cut for source in sources.values())
+    now, least = datetime.now(UTC), min(source.cut for source in sources.values())
     merged = LocalAnswers(views, sources, max(coverage.covered(least), default=least), now)
-    stored = merged.stored_of(view)
-    where = matching(key, view.served_keys)
-    answer = _rows(merged, f"SELECT * FROM ({merged.answer(view)}) WHERE {where}")
-    rows, speed, places = "false", [], []
-    if not isinstance(view, ChainedView):
-        rows = _stored(view, key, now)
-        speed = _rows(merged, f"SELECT * FROM ({merged.speed(view)}) WHERE {rows} ORDER BY lsn")
-        places = origins(merged, view, rows, sorted({row["lsn"] for row in speed}))
-    if not answer and not speed:
+    answer = rows_of(merged.con, f"SELECT * FROM ({merged.answer(view)}) WHERE {matching(key, view.served_keys)}")
+    behind = _below(merged, view, key) if isinstance(view, ChainedView) else _stored(merged, view, key, now, limit)
+    if not answer and not behind.get("speed"):
         raise ExplainError(_nobody(merged, view, key))
     return Explanation(
         view=view.id,
         key=key,
         publication=current.id if current else None,
-        source=sources[stored.id],
+        source=sources[serving_plan.stored_of(view, merged).id],
         head=merged.head,
         answer=answer,
-        batch={} if isinstance(view, ChainedView) else _batch(merged, view, rows),
-        speed=speed,
         lookups=_lookups(view, answer),
-        events=raw(merged, places[:limit]),
-        event_count=len(places),
-        below=_below(merged, view, key) if isinstance(view, ChainedView) else None,
+        **behind,
     )
 
 
@@ -116,11 +97,8 @@ def find(views: Views, name: str) -> Served:
     if view := views.served.get(name) or views.by_id.get(name):
         return view
     near = difflib.get_close_matches(name, [*views.served, *views.by_id], NEAR, 0.4)
-    raise ExplainError(f"there is no view {name}" + _perhaps(dict.fromkeys(near)) + "; `tidemark views` lists them")
-
-
-def _perhaps(near: Mapping[str, None]) -> str:
-    return f"; near: {', '.join(near)}" if near else ""
+    perhaps = f"; near: {', '.join(dict.fromkeys(near))}" if near else ""
+    raise ExplainError(f"there is no view {name}{perhaps}; `tidemark views` lists them")
 
 
 def _key(view: Served, given: Sequence[str]) -> Row:
@@ -137,26 +115,28 @@ def _key(view: Served, given: Sequence[str]) -> Row:
     return key
 
 
+def _instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+PARSERS: Mapping[Kind, Callable[[str], Any]] = {
+    "BIGINT": int,
+    "DOUBLE": float,
+    "BOOLEAN": lambda text: {"true": True, "false": False}[text.lower()],
+    "DATE": date.fromisoformat,
+    "TIMESTAMP": _instant,
+}
+
+
 def value_of(text: str, kind: Kind, given: str) -> Any:
     """A key's value from the command line; `null` is NULL. Raises ExplainError."""
+    if text.lower() == "null":
+        return None
     try:
-        match kind:
-            case _ if text.lower() == "null":
-                return None
-            case "BIGINT":
-                return int(text)
-            case "DOUBLE":
-                return float(text)
-            case "BOOLEAN":
-                return {"true": True, "false": False}[text.lower()]
-            case "DATE":
-                return date.fromisoformat(text)
-            case "TIMESTAMP":
-                at = datetime.fromisoformat(text)
-                return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        return PARSERS.get(kind, str)(text)
     except (ValueError, KeyError) as error:
         raise ExplainError(f"{given}: {text!r} is not a {kind}") from error
-    return text
 
 
 def matching(key: Row, kinds: Mapping[str, Kind]) -> str:
@@ -165,7 +145,20 @@ def matching(key: Row, kinds: Mapping[str, Kind]) -> str:
     return " AND ".join(tests) or "true"
 
 
-def _stored(view: View, key: Row, now: datetime) -> str:
+def _stored(merged: LocalAnswers, view: View, key: Row, now: datetime, limit: int) -> dict[str, Any]:
+    """What is stored behind the answer with this key, and the first records that it is made of."""
+    where = _is_stored(view, key, now)
+    speed = rows_of(merged.con, f"SELECT * FROM ({merged.speed(view)}) WHERE {where} ORDER BY lsn")
+    names = ("row",) if len(view.tables) == 1 else ("rows", "results")
+    built = {
+        name: rows_of(merged.con, f"SELECT * FROM {table} WHERE {where}")
+        for name, table in zip(names, merged.built(view), strict=False)
+    }
+    places = origins(merged, view, where, sorted({row["lsn"] for row in speed}))
+    return {"batch": built, "speed": speed, "events": raw(places[:limit]), "event_count": len(places)}
+
+
+def _is_stored(view: View, key: Row, now: datetime) -> str:
     """SQL that is true for the stored rows behind the answer with this key."""
     if not isinstance(view, AggregateView):
         return matching({"key": key.get(view.key)}, {"key": view.served_keys[view.key]})
@@ -176,31 +169,17 @@ def _stored(view: View, key: Row, now: datetime) -> str:
 
 
 def _literal(value: Any, kind: Kind) -> str:
-    return f"CAST({'NULL' if value is None else literal(str(value))} AS {DUCKDB_TYPES[kind]})"
+    return f"CAST({'NULL' if value is None else quote_text(str(value), D)} AS {DUCKDB_TYPES[kind]})"
 
 
-def _rows(merged: LocalAnswers, sql: str) -> list[Row]:
-    cursor = merged.con.execute(sql)
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
-def _batch(merged: LocalAnswers, view: View, stored: str) -> dict[str, list[Row]]:
-    tables = merged.built(view)
-    names = ("row",) if len(view.tables) == 1 else ("rows", "results")
-    return {
-        what: _rows(merged, f"SELECT * FROM {table} WHERE {stored}") for what, table in zip(names, tables, strict=False)
-    }
-
-
-def _below(merged: LocalAnswers, view: ChainedView, key: Row) -> Below:
-    """The rows of the base that count for the key."""
-    base = merged.base_of(view)
+def _below(merged: LocalAnswers, view: ChainedView, key: Row) -> dict[str, Any]:
+    """The base, and its rows that count for the key."""
+    base = serving_plan.base_of(view, merged)
     counted = chained_view.contributing_rows(view, base, D, merged.answer(base), merged.now)
     where = matching({f"k__{name}": value for name, value in key.items()},
                      {f"k__{name}": kind for name, kind in view.served_keys.items()})  # fmt: skip
     columns = listed(base.answer_kinds, D)
-    return Below(base.name, tuple(base.served_keys), _rows(merged, f"SELECT {columns} FROM ({counted}) WHERE {where}"))
+    return {"below": (base, rows_of(merged.con, f"SELECT {columns} FROM ({counted}) WHERE {where}"))}
 
 
 def _lookups(view: Served, answer: list[Row]) -> list[Row]:
@@ -212,15 +191,15 @@ def _lookups(view: Served, answer: list[Row]) -> list[Row]:
 
 
 def _nobody(merged: LocalAnswers, view: Served, key: Row) -> str:
-    """Raise ExplainError: no such row. It names near keys, one column at a time."""
+    """Why there is nothing to explain: no such row. It names near keys, one column at a time."""
     said = f"{view.name} has no row with {', '.join(f'{name}={value}' for name, value in key.items())}"
     others = []
     for name, value in key.items():
         text = f"CAST({quote(name, D)} AS VARCHAR)"
-        near = f"levenshtein({text}, {literal(str(value))})"
+        near = f"levenshtein({text}, {quote_text(str(value), D)})"
         if view.served_keys[name] in ("BIGINT", "DOUBLE") and value is not None:
             near = f"abs({quote(name, D)} - {value})"
         near_keys = f"SELECT DISTINCT {text} AS k, {near} AS d FROM ({merged.answer(view)}) ORDER BY d NULLS LAST, k"
-        keys = [str(row["k"]) for row in _rows(merged, f"{near_keys} LIMIT {NEAR}")]
+        keys = [str(row["k"]) for row in rows_of(merged.con, f"{near_keys} LIMIT {NEAR}")]
         others.append(f"{name}: {', '.join(keys)}" if keys else f"{name}: the view has no rows yet")
     return f"{said}; near: {'; '.join(others)}"

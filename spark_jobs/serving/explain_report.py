@@ -3,14 +3,13 @@
 Explanation -> lines of text | a JSON object. Bytes are shown as text where they are text, sketches by their size.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 from spark_jobs.engine import sketches
 from spark_jobs.serving.explain import Explanation, Row
 from spark_jobs.serving.formatting import Answer, plain, printable, text
-from spark_jobs.serving.lineage import Event
 
 
 def lines(explanation: Explanation, limit: int, width: int | None = None) -> Iterator[str]:
@@ -20,11 +19,11 @@ def lines(explanation: Explanation, limit: int, width: int | None = None) -> Ite
     yield _versions(explanation)
     yield from _part("served", explanation.answer, limit, width)
     if explanation.below:
-        below = explanation.below
-        yield from _part(f"{len(below.rows):,} rows of {below.view} behind it", below.rows, limit, width)
-        if below.rows:
-            where = " ".join(f"{name}={plain(below.rows[0][name])}" for name in below.keys)
-            yield printable(f"where the first of them comes from: tidemark explain {below.view} {where}")
+        base, rows = explanation.below
+        yield from _part(f"{len(rows):,} rows of {base.name} behind it", rows, limit, width)
+        if rows:
+            where = " ".join(f"{name}={plain(rows[0][name])}" for name in base.served_keys)
+            yield printable(f"where the first of them comes from: tidemark explain {base.name} {where}")
         return
     for what, rows in explanation.batch.items():
         yield from _part(f"batch {what}, lsn <= {explanation.source.cut}", rows, limit, width)
@@ -33,7 +32,7 @@ def lines(explanation: Explanation, limit: int, width: int | None = None) -> Ite
         where = f"{lookup['from']}, key {plain(lookup['key'])}"
         yield f"{lookup['column']} = {plain(lookup['value'])} is looked up in {where}: `tidemark explain` it as well"
     shown = f", the first {len(explanation.events):,}" if len(explanation.events) < explanation.event_count else ""
-    events = [_event(event) for event in explanation.events]
+    events = [{name: _text(event[name]) for name in event if name != "key"} for event in explanation.events]
     yield from _part(f"{explanation.event_count:,} records behind it{shown}", events, len(events), width)
 
 
@@ -49,7 +48,7 @@ def _versions(about: Explanation) -> str:
     )
 
 
-def _part(title: str, rows: list[Row], limit: int, width: int | None) -> Iterator[str]:
+def _part(title: str, rows: Sequence[Row], limit: int, width: int | None) -> Iterator[str]:
     yield ""
     if not rows:
         yield f"{title}: nothing"
@@ -71,22 +70,10 @@ def _shown(value: Any) -> Any:
         return f"{len(value):,} bytes"
 
 
-def _event(event: Event) -> Row:
-    place = event.origin
-    return {
-        "layer": place.layer,
-        "lsn": place.lsn,
-        "topic": place.topic,
-        "partition": place.partition,
-        "offset": place.offset,
-        "time": event.timestamp,
-        "value": _bytes(event.value),
-    }
-
-
-def _bytes(value: bytes | None) -> str | None:
-    if value is None:
-        return None
+def _text(value: Any) -> Any:
+    """Bytes as text, or in hexadecimal; other values as they are."""
+    if not isinstance(value, bytes):
+        return value
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -95,23 +82,20 @@ def _bytes(value: bytes | None) -> str | None:
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
     """The explanation as an object for json.dumps with `default=plain`."""
-    source = explanation.source
+    below = explanation.below
     return {
         "view": explanation.view,
         "key": explanation.key,
         "publication": explanation.publication,
-        "batch_version": source.batch_version,
-        "results_version": source.results_version,
-        "cut": source.cut,
-        "horizon": source.horizon,
+        **explanation.source.columns(),
         "head": explanation.head,
         "served": explanation.answer,
-        "below": {"view": explanation.below.view, "rows": explanation.below.rows} if explanation.below else None,
+        "below": {"view": below[0].name, "rows": below[1]} if below else None,
         "batch": {what: [_row(row) for row in rows] for what, rows in explanation.batch.items()},
         "speed": [_row(row) for row in explanation.speed],
         "lookups": explanation.lookups,
         "records": explanation.event_count,
-        "first_records": [{**_event(event), "key": _bytes(event.key)} for event in explanation.events],
+        "first_records": [{name: _text(value) for name, value in event.items()} for event in explanation.events],
     }
 
 

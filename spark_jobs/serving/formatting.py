@@ -7,9 +7,8 @@ import csv
 import json
 import math
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from io import StringIO
 from typing import Any, Literal
@@ -35,12 +34,13 @@ class Answer:
 
 def text(answer: Answer, form: Format, width: int | None = None) -> str:
     """The answer as text that ends with a newline; `width` limits a table (None: as wide as it needs)."""
-    writers: dict[str, Callable[[], str]] = {
-        "table": lambda: _table(answer, width),
-        "csv": lambda: _csv(answer),
-        "json": lambda: _json(answer),
-    }
-    return writers[form]()
+    match form:
+        case "table":
+            return _table(answer, width)
+        case "csv":
+            return _csv(answer)
+        case "json":
+            return _json(answer)
 
 
 def _table(answer: Answer, width: int | None) -> str:
@@ -81,8 +81,6 @@ def plain(value: Any) -> str:
         case datetime():
             moment = value.astimezone(UTC) if value.tzinfo else value
             return moment.replace(tzinfo=None).isoformat() + "Z"
-        case date():
-            return value.isoformat()
         case Decimal():
             return format(value, "f")
         case bytes():
@@ -104,16 +102,11 @@ def _json(answer: Answer) -> str:
         "{" + ", ".join(f"{json.dumps(n)}: {_literal(v)}" for n, v in zip(answer.columns, row, strict=True)) + "}"
         for row in answer.rows
     )
-    body = ",\n ".join(rows)
-    return f"[{body}]\n"
+    return "[" + ",\n ".join(rows) + "]\n"
 
 
 def _literal(value: Any) -> str:
-    match value:
-        case None | bool() | int():
-            return json.dumps(value)
-        case float():
-            return json.dumps(value) if math.isfinite(value) else json.dumps(str(value))
-        case Decimal():
-            return plain(value)
-    return json.dumps(plain(value), ensure_ascii=False)
+    if isinstance(value, Decimal):
+        return plain(value)
+    is_json = value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return json.dumps(value if is_json else plain(value), ensure_ascii=False)

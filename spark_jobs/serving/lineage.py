@@ -1,14 +1,11 @@
 """The records behind a row: the place of each in the log, found by the view's own key expressions, and its bytes.
 
-facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> Event.
+facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> the record itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
@@ -35,20 +32,15 @@ class Origin(NamedTuple):
     layer: str
 
 
-@dataclass(frozen=True)
-class Event:
-    origin: Origin
-    timestamp: datetime
-    key: bytes | None
-    value: bytes | None
-
-
 def origins(merged: LocalAnswers, view: View, where: str, lsns: Sequence[int]) -> list[Origin]:
     """Every record that counts in the rows that match `where` (stored keys); `lsns`: where they have speed rows."""
     source = merged.sources[view.id]
     counted = []
     if source.batch_version is not None:
-        facts_of = {event_type: _facts(merged, event_type, source.cut) for event_type in view.event_types}
+        facts_of = {
+            event_type: f"(SELECT * FROM {merged.relation(tables.facts(event_type))} WHERE lsn <= {source.cut:d})"
+            for event_type in view.event_types
+        }
         counted += _matching(merged, view, facts_of, where, "batch")
     if isinstance(view, SequenceView):
         cases = [
@@ -75,10 +67,6 @@ def _side_inputs(view: View, counted: Sequence[Origin], cut: int) -> Iterator[Or
             yield from [place for place in places if place.lsn < origin.lsn][-1:]
 
 
-def _facts(merged: LocalAnswers, event_type: str, cut: int) -> str:
-    return f"(SELECT * FROM {merged.relation(tables.facts(event_type))} WHERE lsn <= {cut:d})"
-
-
 def _matching(merged: LocalAnswers, view: View, facts_of: Mapping[str, str], where: str, layer: str) -> list[Origin]:
     if not facts_of:
         return []
@@ -100,22 +88,23 @@ def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[
     """Event type -> relation of the facts that the speed layer counted in those lsns."""
     records = log_reader.records(ds.field("lsn").isin(lsns))
     of = (ds.field("view") == row_types.DUPLICATE_ROW) & ds.field("lsn").isin(lsns)
-    verdicts = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(["lsn", "control"], filter=of).flatten()
-    names = {"control.topic": "topic", "control.partition": "partition", "control.offset": "offset", "lsn": "lsn"}
-    losers = pa.table({new: verdicts[old] for old, new in names.items()})
-    for event_type, facts in record_outcomes.settled(
-        decode_logged(records, log_reader.read_schema_history()).facts, losers
-    ).items():
+    place = {"lsn": ds.field("lsn"), **{name: ds.field("control", name) for name in ("topic", "partition", "offset")}}
+    losers = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=place, filter=of)
+    facts_of = decode_logged(records, log_reader.read_schema_history()).facts
+    for event_type, facts in record_outcomes.settled(facts_of, losers).items():
         if event_type in view.event_types:
             merged.con.register(f"decoded_{event_type}", facts)
             yield event_type, f"decoded_{event_type}"
 
 
-def raw(merged: LocalAnswers, places: Sequence[Origin]) -> list[Event]:
-    """The records as they were delivered, in the order of their places."""
+def raw(places: Sequence[Origin]) -> list[dict[str, Any]]:
+    """The records as they were delivered, in the order of their places: layer, place, time, value and key."""
     if not places:
         return []
     of = ds.field("lsn").isin(sorted({p.lsn for p in places})) & ds.field("offset").isin([p.offset for p in places])
     rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in log_reader.records(of).to_pylist()}
     there = ((place, rows[place[:4]]) for place in places if place[:4] in rows)
-    return [Event(place, row["timestamp"], row["key"], row["value"]) for place, row in there]
+    return [
+        {"layer": place.layer, **place._asdict(), "time": row["timestamp"], "value": row["value"], "key": row["key"]}
+        for place, row in there
+    ]

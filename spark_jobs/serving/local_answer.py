@@ -13,8 +13,8 @@ import pyarrow.dataset as ds
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import sequences, serving_plan
-from spark_jobs.engine.chained_view import ChainedView, Served
-from spark_jobs.expressions.dialect import Dialect, quote
+from spark_jobs.engine.chained_view import Served
+from spark_jobs.expressions.dialect import Dialect, quote, quote_text
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
@@ -56,32 +56,26 @@ class LocalAnswers:
 
     def built(self, view: View) -> list[str]:
         """What the source reads of the view's tables."""
-        versions = self.sources[view.id].versions
-        return [self.relation(table) for table in zip(view.tables, versions, strict=False)]
+        return [self.relation(table) for table in self.sources[view.id].tables(view)]
 
-    def speed(self, view: View, *, above: int | None = None) -> str:
-        """lsn and the view's partials past the cut (or `above`) up to head; for a sequence deferred rows too."""
-        above = self.sources[view.id].cut if above is None else above
-        columns = view.partial_schema.names
+    def speed(self, view: View) -> str:
+        """lsn and the view's partials past the cut up to head; for a sequence deferred rows too."""
+        within = f"lsn > {self.sources[view.id].cut:d} AND lsn <= {self.head:d}"
         if view.id in self._partials:
-            return f"SELECT * FROM {self._partials[view.id]} WHERE lsn > {above:d} AND lsn <= {self.head:d}"
+            return f"SELECT * FROM {self._partials[view.id]} WHERE {within}"
         name, data = self._open(tables.SPEED_PARTIALS)
         if view.column not in data.schema.names:
-            return self._nothing(view)
+            nothing = f"nothing_{view.column}"
+            self.con.register(nothing, pa.schema([("lsn", pa.int64()), *view.partial_schema]).empty_table())
+            return f"SELECT * FROM {nothing}"
         there = {field.name for field in data.schema.field(view.column).type}
         fields = ", ".join(
-            f"{quote(view.column, DUCKDB)}[{duckdb_reader.literal(column)}] AS {quote(column, DUCKDB)}"
+            f"{quote(view.column, DUCKDB)}[{quote_text(column, DUCKDB)}] AS {quote(column, DUCKDB)}"
             if column in there
             else f"NULL AS {quote(column, DUCKDB)}"
-            for column in columns
+            for column in view.partial_schema.names
         )
-        where = f"view = {duckdb_reader.literal(view.column)} AND lsn > {above:d} AND lsn <= {self.head:d}"
-        return f"SELECT lsn, {fields} FROM {name} WHERE {where}"
-
-    def _nothing(self, view: View) -> str:
-        name = f"nothing_{view.column}"
-        self.con.register(name, pa.schema([("lsn", pa.int64()), *view.partial_schema]).empty_table())
-        return f"SELECT * FROM {name}"
+        return f"SELECT lsn, {fields} FROM {name} WHERE view = {quote_text(view.column, DUCKDB)} AND {within}"
 
     def added(self, view: View) -> str:
         """The speed rows that count; the others are deferred to the next build."""
@@ -95,11 +89,3 @@ class LocalAnswers:
     def own(self, view: View) -> str:
         """SELECT of what the view's own partials say: one row per stored key, before windows, ranks and lookups."""
         return serving_plan.own_answer(view, self)
-
-    def base_of(self, view: ChainedView) -> Served:
-        """The base of a chained view, in the version that the sources have."""
-        return serving_plan.base_of(view, self)
-
-    def stored_of(self, view: Served) -> View:
-        """The view whose partials the answer is made of, in the version that the sources have."""
-        return serving_plan.stored_of(view, self)

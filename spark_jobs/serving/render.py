@@ -1,6 +1,7 @@
-"""The SQL text of a serving view: the batch part at its version, the speed part past the cut, merged, finalised.
+"""Which views can be served from a set of sources, each in one version, and the SQL text of a serving view.
 
-view + publication's sources (+ head, of a pin) -> one SELECT with literals only, so that Delta prunes files by them.
+view + publication's sources (+ head, of a pin) -> one SELECT: the batch part at its version, the speed part past the
+cut, merged, finalised. It has literals only, so that Delta prunes files by them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,13 +10,34 @@ from datetime import datetime
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import sequences, serving_plan
-from spark_jobs.engine.chained_view import Served
+from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
 
 SPARK = Dialect.SPARK
+
+
+def ready(views: Views, sources: Mapping[str, Source], promoted: Mapping[str, int]) -> dict[str, Source]:
+    """One source per view: that of the promoted version, else of the earliest that is there."""
+    chosen: dict[str, View] = {}
+    for view in sorted((view for view in views if view.id in sources), key=lambda view: view.version):
+        if view.name not in chosen or promoted.get(view.name) == view.version:
+            chosen[view.name] = view
+    return {view.id: sources[view.id] for view in chosen.values()}
+
+
+def servable(views: Views, sources: Mapping[str, Source]) -> list[Served]:
+    """The views of `sources` and those chained to them, if every view that they look up is there."""
+    every: list[Served] = [*(view for view in views if view.id in sources), *views.chained]
+    return [view for view in every if _is_servable(view, {other.name for other in views if other.id in sources})]
+
+
+def _is_servable(view: Served, names: set[str]) -> bool:
+    if isinstance(view, ChainedView):
+        return _is_servable(view.base, names)
+    return {view.name, *view.looked_up} <= names
 
 
 def serving_sql(
@@ -44,8 +66,7 @@ class SparkTables:
         return [view for view in self.views if view.id in self.sources]
 
     def built(self, view: View) -> list[str]:
-        versions = self.sources[view.id].versions
-        return [_at(table, version) for table, version in zip(view.tables, versions, strict=False)]
+        return [_at(table, version) for table, version in self.sources[view.id].tables(view)]
 
     def added(self, view: View) -> str:
         """The partials with their struct taken apart."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from spark_jobs.serving.formatting import Answer
@@ -74,13 +75,9 @@ def message(error: Exception) -> str:
     """Spark's own words in one line: no Java class names, no stack, no query plan."""
     response = error.args[0] if error.args else None
     text = str(getattr(getattr(response, "status", None), "errorMessage", None) or error)
-    lines = [line.strip() for line in text.split("== SQL")[0].splitlines()]
-    kept = []
-    for line in lines:
-        if line.startswith(("at ", "Caused by:", "'", "+-", "== ")):
-            break
-        kept.append(line)
-    short = " ".join(line for line in kept if line)
+    lines = (line.strip() for line in text.split("== SQL")[0].splitlines())
+    said = takewhile(lambda line: not line.startswith(("at ", "Caused by:", "'", "+-", "== ")), lines)
+    short = " ".join(filter(None, said))
     while short != (short := _CLASS.sub("", _WRAPPER.sub("", short))):
         pass
     short = re.sub(r"^(\[[A-Z0-9_.]+\]) (?:[\w$]+\.)+[\w$]+: \1", r"\1", short)

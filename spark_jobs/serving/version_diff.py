@@ -4,41 +4,27 @@ view name -> its two newest versions over the same log -> rows that differ, in w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import Shape, compare, shape_of
+from spark_jobs.serving.compare import Comparison, Shape, compare, shape_of
 from spark_jobs.serving.explain import ExplainError
 from spark_jobs.serving.local_answer import LocalAnswers
 
 
-@dataclass(frozen=True)
-class Difference:
-    """columns: those that both versions serve; head: the last lsn that counts; first: the first rows that differ."""
+def difference(views: Views, name: str, sources: Mapping[str, Source], head: int) -> tuple[View, View, Comparison]:
+    """The newest version of `name` but one, the newest, and their rows up to `head`, in the columns that both serve.
 
-    old: str
-    new: str
-    head: int
-    columns: tuple[str, ...]
-    rows: int
-    differing: int
-    first: tuple[str, ...]
-
-
-def difference(views: Views, name: str, sources: Mapping[str, Source], head: int, limit: int) -> Difference:
-    """Compare the newest version of `name` with the one before. Raises ExplainError if there are not two."""
+    Raises ExplainError if there are not two.
+    """
     versions = sorted((view for view in views if view.name == name), key=lambda view: view.version)
     if len(versions) < 2:
         known = f"only version {versions[0].version}" if versions else "no such view"
         raise ExplainError(f"{name}: {known}; a second version is a file {name}_v2.py with version=2")
     old, new = versions[-2:]
     merged = LocalAnswers(views, sources, head)
-    shape = _common(old, new)
-    compared = compare(merged.con, merged.answer(old), merged.answer(new), shape)
-    said = compared.first((f"version {old.version}", f"version {new.version}"), limit)
-    return Difference(old.id, new.id, head, tuple(shape.columns), compared.rows, compared.differing, tuple(said))
+    return old, new, compare(merged.con, merged.answer(old), merged.answer(new), _common(old, new))
 
 
 def _common(old: View, new: View) -> Shape:

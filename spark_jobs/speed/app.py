@@ -88,8 +88,7 @@ class SpeedLayer:
 
     def _floors(self) -> dict[str, int]:
         """View column -> the cut of its current publication, up to which the batch build answers."""
-        current = self.store.current_publication()
-        sources = self.store.sources(current) if current else {}
+        sources = self.store.current_sources()
         return {view.column: sources[view.id].cut for view in self.views if view.id in sources}
 
     def _caught_up(self, gap: catch_up.Gap, failed: Mapping[str, str]) -> None:
@@ -106,7 +105,7 @@ class SpeedLayer:
         try:
             return continuity.starting_offsets(self.end, available, topic_ids)
         except continuity.Stop:
-            request = self.store.next_request(["recover"])
+            request = self.store.next_request("recover")
             if request is None:
                 raise
         self.end, losses = continuity.recover(self.end, available, topic_ids)

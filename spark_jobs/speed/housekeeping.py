@@ -18,7 +18,7 @@ from spark_jobs.speed import compaction
 from spark_jobs.speed.continuity import LogEnd
 from spark_jobs.speed.status import Status
 from spark_jobs.storage import tables
-from spark_jobs.storage.vacuum import vacuum
+from spark_jobs.storage.data_files import vacuum
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
@@ -71,7 +71,7 @@ class Housekeeping:
         self._status.set(lag=lag.total(), lag_by_topic=lag, alarms=alarms)
 
     def _answer_one_request(self) -> None:
-        if (request := self._store.next_request(["trim"])) is None:
+        if (request := self._store.next_request("trim")) is None:
             return
         try:
             answer = self._trim(int(request.arguments["up_to_lsn"]))
@@ -83,5 +83,6 @@ class Housekeeping:
     def _trim(self, up_to_lsn: int) -> dict[str, Any]:
         compaction.trim(up_to_lsn, self._turn)
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
-        files = {table: vacuum(table, UNREAD_HOURS) for table in (tables.MASTER_LOG, tables.SPEED_PARTIALS)}
+        hot = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
+        files = {table: vacuum(tables.path(table), UNREAD_HOURS) for table in hot}
         return {"trimmed_up_to": up_to_lsn, "files_removed": files}

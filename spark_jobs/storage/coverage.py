@@ -9,15 +9,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.storage import tables
-
-Landed = Mapping[int, datetime]
-"""lsn -> when its micro-batch was landed."""
+from spark_jobs.storage.data_files import files_within
 
 
 @dataclass(frozen=True)
@@ -31,16 +28,8 @@ class Computed:
 Covered = Mapping[int, Computed]
 
 
-@dataclass(frozen=True)
-class Reach:
-    """`lsn`: the highest with nothing missing below. `held_by`: view column -> first lsn that it lacks, at lsn + 1."""
-
-    lsn: int
-    held_by: Mapping[str, int]
-
-
-def landed(above: int) -> Landed:
-    """The landed lsns > `above`; empty before the log exists."""
+def landed(above: int) -> Mapping[int, datetime]:
+    """The landed lsns > `above`, each with the time when its micro-batch was landed; empty before the log exists."""
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", above))
 
 
@@ -67,17 +56,20 @@ def columns() -> frozenset[str]:
     return frozenset(field.name for field in DeltaTable(tables.path(tables.SPEED_PARTIALS)).schema().fields)
 
 
-def reach(above: int, lsns: Collection[int], coverage: Covered, columns: Iterable[str]) -> Reach:
+def reach(
+    above: int, lsns: Collection[int], coverage: Covered, columns: Iterable[str]
+) -> tuple[int, Mapping[str, int]]:
     """How far every lsn from `above` on has landed and has partials of every view that is known there at all.
 
-    A view without any coverage there is new: the speed application has not started with it yet. It delays no cut.
+    Returns that lsn, and view column -> the first lsn that it lacks, which is the next one. A view without any coverage
+    there is new: the speed application has not started with it yet. It delays no cut.
     """
     needed = {column for column in columns if any(column in computed.views for computed in coverage.values())}
     lsn = above
     while lsn + 1 in lsns and lsn + 1 in coverage and needed <= coverage[lsn + 1].views:
         lsn += 1
     held = needed - coverage[lsn + 1].views if lsn + 1 in coverage else needed if lsn + 1 in lsns else set()
-    return Reach(lsn, dict.fromkeys(sorted(held), lsn + 1))
+    return lsn, dict.fromkeys(sorted(held), lsn + 1)
 
 
 def holes(cut: int, head: int, coverage: Covered, column: str) -> list[int]:
@@ -90,31 +82,14 @@ def _control_rows(table: str, column: str, wanted: str, above: int) -> list[tupl
 
     DuckDB reads those parts of the control struct alone: the ids beside them are a thousand times larger.
     """
-    files = _files(table, column, above) if DeltaTable.is_deltatable(tables.path(table)) else []
+    root = tables.path(table)
+    if not DeltaTable.is_deltatable(root):
+        return []
+    bounds = {"lsn": (above + 1, None), column: (row_types.BATCH_ROW, row_types.BATCH_ROW)}
+    files = [f"{root}/{unquote(path)}" for path in files_within(DeltaTable(root), bounds)["path"].to_pylist()]
     if not files:
         return []
+    query = f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? ORDER BY lsn"
     with duckdb_session.connect() as connection:
-        query = (
-            f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? ORDER BY lsn"
-        )
         answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above]).to_arrow_table()
     return list(zip(*(values.to_pylist() for values in answer.columns), strict=True))
-
-
-def _files(table: str, column: str, above: int) -> list[str]:
-    """Files that can hold such rows, by their statistics; those without statistics can."""
-    files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
-    newest: list[int] = _stat(files, "max.lsn", above + 1)
-    least: list[str] = _stat(files, f"min.{column}", row_types.BATCH_ROW)
-    greatest: list[str] = _stat(files, f"max.{column}", row_types.BATCH_ROW)
-    return [
-        f"{tables.path(table)}/{unquote(path)}"
-        for path, lsn, low, high in zip(files["path"].to_pylist(), newest, least, greatest, strict=True)
-        if lsn > above and low <= row_types.BATCH_ROW <= high
-    ]
-
-
-def _stat(files: pa.Table, name: str, default: Any) -> list[Any]:
-    if name not in files.column_names:
-        return [default] * int(files.num_rows)
-    return [default if value is None else value for value in files[name].to_pylist()]

@@ -1,16 +1,17 @@
 """Data files of a Delta table: written where the rows are made, part of the table only by a later commit.
 
 rows -> FileWriter -> a Parquet file that no version names -> Written -> commit -> a version. A file that is never
-committed is not seen by any reader.
+committed is not seen by any reader, and `vacuum` removes it in time. `files_within`: the files worth reading.
 """
 
 import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,9 @@ from pyarrow.fs import FileSystem
 
 FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]
 WRITTEN = pa.struct([*FIELDS, ("partition", pa.string()), ("value", pa.string())])
+
+Bounds = Mapping[str, tuple[object, object]]
+"""Column -> the least and the greatest value that matter; None: any."""
 
 WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
 """What readers of the log, the facts and the partials look for."""
@@ -47,12 +51,8 @@ class Written:
     def address(self) -> str:
         return f"{self.root}/{self.path}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """A value of the type WRITTEN."""
-        return asdict(self)
 
-
-class FileWriter:
+class FileWriter(AbstractContextManager["FileWriter"]):
     """One file of a table, made at the first rows. `root`: where the table is; `partition`: its column and value.
 
     with_statistics: columns whose bounds readers look for; each a number, a text, an instant or a day. row_group: rows
@@ -72,9 +72,6 @@ class FileWriter:
         self._path = f"{folder}part-{uuid.uuid4()}.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._bounds = _Bounds(with_statistics)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._writer is not None:
@@ -202,3 +199,31 @@ def discard(files: Iterable[Written]) -> None:
     for file in files:
         fs, base = FileSystem.from_uri(file.root)
         fs.delete_file(f"{base}/{file.path}")
+
+
+def vacuum(root: str, hours: int, keep: Sequence[int] = ()) -> int:
+    """Remove files of the table at `root` older than `hours` that no version in `keep` nor the newest one names.
+
+    Returns how many; 0 where there is no table. Only the table's writer may do so. Files that a process left when it
+    died before its commit go too.
+    """
+    if not DeltaTable.is_deltatable(root):
+        return 0
+    table = DeltaTable(root)
+    rule = {"retention_hours": hours, "enforce_retention_duration": False, "keep_versions": list(keep), "full": True}
+    if not table.vacuum(dry_run=True, **rule):
+        return 0  # a vacuum of nothing would still add two versions
+    return len(table.vacuum(dry_run=False, **rule))
+
+
+def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
+    """The flat add actions of the files that can hold rows in the bounds; a file without statistics can."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    for column, (least, greatest) in bounds.items():
+        for name, holds, bound in (
+            (f"min.{column}", pc.less_equal, greatest),
+            (f"max.{column}", pc.greater_equal, least),
+        ):
+            if name in files.column_names and bound is not None:
+                files = files.filter(pc.fill_null(holds(files[name], bound), True))
+    return files

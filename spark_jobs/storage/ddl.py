@@ -11,10 +11,7 @@ from deltalake import DeltaTable, Schema
 
 from spark_jobs.storage import tables
 
-COMMITTED_OFTEN = {
-    "delta.checkpointInterval": "10",
-    "delta.logRetentionDuration": "interval 10 minutes",
-}
+COMMITTED_OFTEN = {"delta.checkpointInterval": "10", "delta.logRetentionDuration": "interval 10 minutes"}
 """Properties of a table with a commit per micro-batch: a reader of a new version reads the commits since the last
 checkpoint and lists all that are kept, so both are few. Nobody reads an old version of it."""
 

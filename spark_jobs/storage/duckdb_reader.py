@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from spark_jobs.engine.sketches import add_sketches
 from spark_jobs.expressions import duckdb_session
+from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 
@@ -30,10 +31,14 @@ def exists(table: str) -> bool:
     return bool(DeltaTable.is_deltatable(tables.path(table)))
 
 
-def version(table: str) -> int:
-    """The newest version of a table. Raises NoTable."""
+def _refuse_absent(table: str) -> None:
     if not exists(table):
         raise NoTable(f"{table} does not exist yet under {tables.path(table)}")
+
+
+def version(table: str) -> int:
+    """The newest version of a table. Raises NoTable."""
+    _refuse_absent(table)
     return int(DeltaTable(tables.path(table)).version())
 
 
@@ -47,14 +52,13 @@ def row_count(table: str, at: int | None = None) -> int:
 
 def dataset(table: Table) -> ds.Dataset:
     """One consistent snapshot of a table. Raises NoTable."""
-    name, version = (table, None) if isinstance(table, str) else table
-    if not exists(name):
-        raise NoTable(f"{name} does not exist yet under {tables.path(name)}")
+    name, at = (table, None) if isinstance(table, str) else table
+    _refuse_absent(name)
     try:
-        table_ = DeltaTable(tables.path(name), version=version)
-        return _with_what_is_known(table_, table_.to_pyarrow_dataset())
+        delta = DeltaTable(tables.path(name), version=at)
+        return _with_what_is_known(delta, delta.to_pyarrow_dataset())
     except Exception as error:  # delta-rs raises a class of its own per cause
-        raise NoTable(f"{name} at version {version} cannot be read: {error}") from error
+        raise NoTable(f"{name} at version {at} cannot be read: {error}") from error
 
 
 def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:
@@ -88,19 +92,14 @@ def _known(action: Mapping[str, Any], columns: Iterable[str]) -> pc.Expression:
 
 
 def connect(
-    relations: Mapping[str, Table | pa.Table | ds.Dataset], threads: int = 2, *, sketches: bool = False
+    relations: Mapping[str, Table | pa.Table | ds.Dataset], *, sketches: bool = False
 ) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with one relation per name, and where asked the functions of sketches. Raises NoTable."""
-    con = duckdb_session.connect(threads)
+    con = duckdb_session.connect(threads=2)
     if sketches:
         add_sketches(con)
     con.execute("SET preserve_insertion_order = false")
-    con.execute(f"SET temp_directory = {literal(str(settings().tmp_dir / 'duckdb'))}")
+    con.execute(f"SET temp_directory = {quote_text(str(settings().tmp_dir / 'duckdb'), Dialect.DUCKDB)}")
     for name, source in relations.items():
         con.register(name, source if isinstance(source, pa.Table | ds.Dataset) else dataset(source))
     return con
-
-
-def literal(value: str) -> str:
-    """A DuckDB string literal."""
-    return "'" + value.replace("'", "''") + "'"

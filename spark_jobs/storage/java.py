@@ -1,6 +1,6 @@
 """Find a Java 17: JAVA_HOME first, then PATH, then the places where package managers put it.
 
-environment -> Java(path, home, version). Standard library only: it runs before any environment exists.
+environment -> path of a `java` program. Standard library only: it runs before any environment exists.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -23,19 +22,6 @@ USUAL_PLACES = (
     "/opt/homebrew/opt/openjdk@17",
     "/usr/local/opt/openjdk@17",
 )
-
-
-@dataclass(frozen=True)
-class Java:
-    """A Java that can run the platform."""
-
-    path: Path
-    version: int
-
-    @property
-    def home(self) -> Path:
-        """What JAVA_HOME must be for this Java."""
-        return self.path.resolve().parent.parent
 
 
 class NoJava(RuntimeError):
@@ -63,13 +49,18 @@ def version_of(java: Path) -> int | None:
 
 
 @cache
-def find_java() -> Java:
-    """The first supported Java; raises NoJava with what was found instead."""
+def find_java() -> Path:
+    """The first supported `java`; raises NoJava with what was found instead."""
     refused = []
     for path in candidates():
         version = version_of(path)
         if version in SUPPORTED:
-            return Java(path, version)
+            return path
         if version is not None:
             refused.append(f"{path} is Java {version}")
     raise NoJava("; ".join(refused) or "no java program on PATH, and JAVA_HOME is not set")
+
+
+def java_home() -> Path:
+    """What JAVA_HOME must be for that Java."""
+    return find_java().resolve().parent.parent

@@ -3,7 +3,7 @@
 ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with the columns of row_types.RECORD.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -41,7 +41,8 @@ class LogRecords:
 
         def read(batches: Batches) -> Iterator[pa.RecordBatch]:
             fs, base = FileSystem.from_uri(root)
-            wanted = (pc.field("kind") == row_types.RECORD_ROW) & _within(ranges)
+            within = reduce(or_, [(pc.field("lsn") >= first) & (pc.field("lsn") <= last) for first, last in ranges])
+            wanted = (pc.field("kind") == row_types.RECORD_ROW) & within
             for number in numbers(batches):
                 paths = [f"{base}/{path}" for path in groups[number]]
                 source = ds.dataset(paths, schema=row_types.LOG, format="parquet", filesystem=fs)
@@ -58,10 +59,6 @@ class LogRecords:
         shares = min(max(settings().cores, rows // tables.ROWS_PER_FILE + 1), max(files.num_rows, 1))
         paths = files["path"].to_pylist()
         return [paths[share::shares] for share in range(shares)]
-
-
-def _within(ranges: Iterable[tuple[int, int]]) -> pc.Expression:
-    return reduce(or_, [(pc.field("lsn") >= first) & (pc.field("lsn") <= last) for first, last in ranges])
 
 
 def records(where: ds.Expression) -> pa.Table:

@@ -54,7 +54,7 @@ def ranges_of(lsns: Iterable[int]) -> list[Range]:
     widest = gaps[MOST_RANGES - 1] if len(gaps) >= MOST_RANGES else 1
     ranges: list[Range] = []
     for lsn in ordered:
-        if ranges and lsn - ranges[-1][1] <= max(widest, 1):
+        if ranges and lsn - ranges[-1][1] <= widest:
             ranges[-1] = (ranges[-1][0], lsn)
         else:
             ranges.append((lsn, lsn))

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.settings import FOLDERS, ROOT, Settings, settings
 from spark_jobs.storage import tables
-from spark_jobs.storage.java import find_java
+from spark_jobs.storage.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,23 +73,20 @@ def spark_environment() -> dict[str, str]:
         "SPARK_CONF_DIR": str(CONF),
     }
     return (local if settings().profile == "embedded" else {}) | {
-        "JAVA_HOME": str(find_java().home),
+        "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
 
 
 def spark_session(app: str, **conf: str) -> "SparkSession":
-    """The process's session, named `app`; `conf` are properties with `__` for each dot (`spark__driver__memory`)."""
+    """The process's session, named `app`; `conf`: properties beside those of every Spark process."""
     from pyspark.sql import SparkSession
 
     os.environ.update(spark_environment())
     settings().tmp_dir.mkdir(parents=True, exist_ok=True)
-    properties = spark_properties(settings()) | {key.replace("__", "."): value for key, value in conf.items()}
-    builder = SparkSession.builder.appName(app)
-    for key, value in properties.items():
-        builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    properties: dict[str, Any] = spark_properties(settings()) | conf
+    session: SparkSession = SparkSession.builder.appName(app).config(map=properties).getOrCreate()
     return session
 
 

@@ -33,7 +33,9 @@ class SideInputs:
         if not self._known:
             return {}
         if self._upto < lsn - 1:
-            self._take(decode_logged(self._landed(lsn), self.history).facts)
+            topics = sorted({project_contracts().of(name).topic for name in self._known})
+            of = (ds.field("lsn") > self._upto) & (ds.field("lsn") < lsn) & ds.field("topic").isin(topics)
+            self._take(decode_logged(log_reader.records(of), self.history).facts)
             self._upto = lsn - 1
         return {side_input_key(name): rows.filter(pc.less(rows["lsn"], lsn)) for name, rows in self._known.items()}
 
@@ -46,11 +48,6 @@ class SideInputs:
     def _take(self, facts: Mapping[str, pa.Table]) -> None:
         for name in self._known.keys() & facts.keys():
             self._known[name], _ = first_of_each(pa.concat_tables([self._known[name], facts[name]]))
-
-    def _landed(self, before: int) -> pa.Table:
-        lsn, topics = ds.field("lsn"), sorted({project_contracts().of(name).topic for name in self._known})
-        of = (lsn > self._upto) & (lsn < before) & ds.field("topic").isin(topics)
-        return log_reader.records(of)
 
 
 def _built(event_type: str, cut: int) -> pa.Table:

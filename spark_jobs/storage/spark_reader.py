@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.storage import tables
+from spark_jobs.storage.data_files import Bounds, files_within
 
 
 @dataclass(frozen=True)
@@ -32,31 +32,25 @@ class Slice:
         lsns = f"lsn <= {self.upto:d}" + (f" AND lsn > {self.above:d}" if self.above else "")
         return lsns if self.days is None else f"{lsns} AND {in_days(self.days)}"
 
-    def can_hold(self) -> pc.Expression:
-        """Whether a file can hold such facts, by its statistics; a file without statistics can."""
-        condition = _reaches("lsn", self.above + 1, self.upto)
-        if self.days:
-            days = sorted(map(date.fromisoformat, self.days))
-            condition = condition & _reaches("day", days[0], days[-1])
-        return condition
+    def bounds(self) -> Bounds:
+        """Column -> the least and the greatest value of such facts."""
+        days = sorted(map(date.fromisoformat, self.days or ()))
+        return {"lsn": (self.above + 1, self.upto)} | ({"day": (days[0], days[-1])} if days else {})
 
 
-def in_days(days: Iterable[str]) -> str:
-    """Predicate on `day`; the days are ISO dates that the ledger holds."""
+def in_days(days: Iterable[str], column: str = "day") -> str:
+    """Predicate on a column of days; the days are ISO dates that the ledger holds."""
     listed = ", ".join(f"DATE '{day}'" for day in days)
-    return f"day IN ({listed})" if listed else "FALSE"
+    return f"{column} IN ({listed})" if listed else "FALSE"
 
 
 def rows(
-    spark: SparkSession, table: str, version: int | None = None, can_hold: pc.Expression | None = None
+    spark: SparkSession, table: str, version: int | None = None, bounds: Bounds = MappingProxyType({})
 ) -> DataFrame:
-    """All rows of a version (None: the newest), or at least those of the files that `can_hold` some."""
+    """All rows of a version (None: the newest), or at least those of the files that reach into the `bounds`."""
     delta = DeltaTable(tables.path(table), version=version)
     schema = StructType.fromJson(json.loads(delta.schema().to_json()))
-    files = pa.table(delta.get_add_actions(flatten=True))
-    if can_hold is not None and files.num_rows:
-        files = _with_statistics(files).filter(can_hold)
-    paths = [f"{tables.path(table)}/{path}" for path in files["path"].to_pylist()]
+    paths = [f"{tables.path(table)}/{path}" for path in files_within(delta, bounds)["path"].to_pylist()]
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
@@ -69,20 +63,5 @@ def relation(rows: DataFrame) -> str:
 
 def facts_of(spark: SparkSession, event_types: Iterable[str], wanted: Slice) -> Mapping[str, str]:
     """Per event type a relation of the wanted facts."""
-    known = {name: rows(spark, tables.facts(name), can_hold=wanted.can_hold()) for name in event_types}
+    known = {name: rows(spark, tables.facts(name), bounds=wanted.bounds()) for name in event_types}
     return {name: relation(facts.where(wanted.sql())) for name, facts in known.items()}
-
-
-def _reaches(column: str, least: object, greatest: object) -> pc.Expression:
-    low, high = pc.field(f"min.{column}"), pc.field(f"max.{column}")
-    return low.is_null() | high.is_null() | ((low <= pc.scalar(greatest)) & (high >= pc.scalar(least)))
-
-
-def _with_statistics(files: pa.Table) -> pa.Table:
-    """Where no file has statistics of a column, its bounds are null."""
-    kinds = {"lsn": pa.int64(), "day": pa.date32()}
-    lacking = [(f"{bound}.{name}", kind) for name, kind in kinds.items() for bound in ("min", "max")]
-    for name, kind in lacking:
-        if name not in files.column_names:
-            files = files.append_column(name, pa.nulls(files.num_rows, kind))
-    return files

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, ddl, duckdb_reader, tables, task_files
 from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.spark_reader import in_days
 from spark_jobs.storage.task_files import Batches, Task
 
 BUCKET_DAY = "bucket_day"
@@ -30,16 +31,6 @@ def create(table: str, schema: pa.Schema) -> None:
     ddl.create(table, schema, properties=properties)
 
 
-def sorted_by(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Sorted in each file, so that a point query reads a small part of it."""
-    return rows.sortWithinPartitions(*keys)
-
-
-def by_bucket(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """In the order of bucket days: a day is in few files, and a file of a large table has few days."""
-    return rows.repartition(BUCKET_DAY).sortWithinPartitions(BUCKET_DAY, *keys)
-
-
 def replace_where(rows: DataFrame, table: str, where: str) -> None:
     """Replace the rows that match by `rows`, all of which match.
 
@@ -52,7 +43,7 @@ def replace_where(rows: DataFrame, table: str, where: str) -> None:
 def overwrite(rows: DataFrame, table: str, keys: Sequence[str]) -> int:
     """Replace all rows; returns the version. `keys`: columns that readers look for."""
     data_files.commit(tables.path(table), _written(rows, table, keys), {}, "overwrite")
-    return version(table)
+    return duckdb_reader.version(table)
 
 
 def append(rows: DataFrame, table: str) -> None:
@@ -88,16 +79,11 @@ def replace_days(spark: SparkSession, rows: DataFrame, table: str, days: Sequenc
 
     Every run leaves a file or two; now and then they are joined.
     """
-    if version(table) != base:  # what an unpublished run left on top must not stay
+    if duckdb_reader.version(table) != base:  # what an unpublished run left on top must not stay
         DeltaTable(tables.path(table)).restore(base)
-    listed = ", ".join(f"DATE '{day}'" for day in days)
-    where = f"{BUCKET_DAY} IN ({listed})"
+    where = in_days(days, BUCKET_DAY)
     replace_where(rows.where(where), table, where)
     most = MANY_FILES + duckdb_reader.row_count(table) // tables.ROWS_PER_FILE
     if len(DeltaTable(tables.path(table)).file_uris()) > most:
         spark.sql(f"OPTIMIZE {tables.by_path(table)}")
-    return version(table)
-
-
-def version(table: str) -> int:
-    return int(DeltaTable(tables.path(table)).version())
+    return duckdb_reader.version(table)

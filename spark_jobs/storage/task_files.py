@@ -4,12 +4,13 @@ rows, or shares of the work -> mapInArrow(task) -> files that no version names y
 The driver makes the files part of a table by one commit (`data_files.commit`), or discards them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_jobs.storage.data_files import WITH_STATISTICS, WRITTEN, FileWriter, Written
+from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
 
 if TYPE_CHECKING:  # the log is read without Spark too
     from pyspark.sql import DataFrame, SparkSession
@@ -42,11 +43,9 @@ def numbers(batches: Batches) -> Iterator[int]:
         yield from batch["id"].to_pylist()
 
 
-def write(
-    name: str, root: str, rows: pa.Table, with_statistics: Sequence[str] = WITH_STATISTICS
-) -> Iterator[pa.RecordBatch]:
+def write(name: str, root: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Write one file of the table at `root`, and report it; nothing where there are no rows."""
-    with FileWriter(root, with_statistics=with_statistics) as writer:
+    with FileWriter(root) as writer:
         for first in range(0, rows.num_rows, ARROW_ROWS):
             writer.add(rows.slice(first, ARROW_ROWS))
         yield from reported(name, writer.written(), rows.num_rows)
@@ -56,7 +55,7 @@ def reported(
     name: str, files: Iterable[Written], rows: int | None = None, schema: pa.Schema = REPORT
 ) -> Iterator[pa.RecordBatch]:
     """The rows of REPORT, or of a wider `schema`, for these files; `rows`: how many are in each."""
-    told = [{"name": name, "rows": rows, "file": file.as_dict()} for file in files]
+    told = [{"name": name, "rows": rows, "file": asdict(file)} for file in files]
     yield from pa.Table.from_pylist(told, schema=schema).to_batches()
 
 

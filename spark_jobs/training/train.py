@@ -67,14 +67,16 @@ def _trained(store: Store, model: BoundModel, build: Build, split: Examples, fit
     in_force = None if old is None else _judged(Weights(**old.weights), split, old.cut, old.version)
     decision = decide(candidate, in_force, model.declaration.least_f1)
     return store.record_model(
-        model.name,
-        build.run_id,
-        cut=build.cut,
-        seconds=seconds,
-        weights=asdict(weights),
-        metrics=_metrics(split, candidate, in_force, old),
-        is_accepted=decision.is_promoted,
-        reason=decision.reason,
+        Model(
+            model=model.name,
+            run_id=build.run_id,
+            cut=build.cut,
+            seconds=seconds,
+            weights=asdict(weights),
+            metrics=_metrics(split, candidate, in_force, old),
+            is_accepted=decision.is_promoted,
+            reason=decision.reason,
+        )
     )
 
 

@@ -60,7 +60,7 @@ def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
     done = retain(lake.store, lake.views, project_contracts().event_types, _no_connection, grace_hours=0)
     assert len(done.expired) == 2, "those of r1 and r3; not the pinned one, not the one in force"
     assert done.trim_up_to == 2
-    trim = lake.store.next_request()
+    trim = lake.store.next_request("trim")
     assert trim is not None and (trim.kind, trim.arguments) == ("trim", {"up_to_lsn": 2})
     assert lake.served("word_count", "pin_kept") == words
     assert count(lake) == 4

@@ -1,7 +1,7 @@
 """What the gate audits of a run: its new facts, its completeness, its batch tables, each with its suite.
 
-run, builds -> (Suite, the Relation at the exact version) one by one --> a pandas frame through DuckDB and delta-rs, or
-a Spark DataFrame where there are too many rows. What is only counted comes from the files.
+run, what it built -> (Suite, the Relation at the exact version) one by one --> a pandas frame through DuckDB and
+delta-rs, or a Spark DataFrame where there are too many rows. What is only counted comes from the files.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import partials
 from spark_jobs.expressions.dialect import Dialect, quote
-from spark_jobs.ledger.schema import Build, Run
+from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.suites import Suite
@@ -95,7 +95,7 @@ def as_frame(table: pa.Table) -> "pd.DataFrame":
 
 
 def audited(
-    run: Run, views: Views, builds: Mapping[str, Build], old: Mapping[str, Source], after: int, days: list[str]
+    run: Run, views: Views, built: Mapping[str, Source], old: Mapping[str, Source], after: int, days: list[str]
 ) -> Iterator[tuple[Suite, Relation]]:
     """Every suite of a run, and the relation that it checks.
 
@@ -107,11 +107,11 @@ def audited(
         if _has_new(tables.facts(contract.event_type), after, days):
             suite = suites.of_facts(contract, run.cut, datetime.now(UTC))
             yield suite, Stored(suite.table, where=f"lsn > {after:d} OR {in_days(days)}")
-    new = [view for view in views if builds[view.id].versions != old.get(view.id, UNBUILT).versions]
+    new = [view for view in views if built[view.id].versions != old.get(view.id, UNBUILT).versions]
     full = _with_facts(new, run.cut)
     for view in new:
         made = suites.of_view(view, must_have_rows=view.id in full)
-        for suite, version in zip(made, builds[view.id].versions, strict=True):
+        for suite, version in zip(made, built[view.id].versions, strict=True):
             yield suite, Stored(suite.table, version)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem
 
+from spark_jobs.engine import serving_plan
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.schema import Pin
@@ -28,9 +29,9 @@ from spark_jobs.quality.reconciliation.causes import Causes, UnbuiltCauses
 from spark_jobs.quality.verification.expected import Expected, SecondWay
 from spark_jobs.quality.verification.findings import Absent, Check, Finding, Law, State, Unable
 from spark_jobs.registry.views import Views
-from spark_jobs.serving import servable
 from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.serving.render import ready, servable
 from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.settings import settings
 
@@ -107,15 +108,14 @@ class Pinned:
 @contextmanager
 def opened(store: Store, views: Views) -> Iterator[list[Check]]:
     """The checks, one per view that is served, or would be if nothing is published; the pin is gone afterwards."""
-    current, pinned = store.current_publication(), Pinned(store, views)
-    sources = _ready(store, views, store.sources(current) if current else {})
+    pinned, sources = Pinned(store, views), _ready(store, views, store.current_sources())
     with pinned.stack:
-        yield [(law_of(view), partial(is_as_expected, view, pinned)) for view in servable.servable(views, sources)]
+        yield [(law_of(view), partial(is_as_expected, view, pinned)) for view in servable(views, sources)]
 
 
 def _ready(store: Store, views: Views, published: Mapping[str, Source]) -> dict[str, Source]:
     """One source per view name, in the version that it is served from."""
-    return servable.ready(views, with_unbuilt(views.by_id, published), store.promoted())
+    return ready(views, with_unbuilt(views.by_id, published), store.promoted())
 
 
 def law_of(view: Served) -> Law:
@@ -130,7 +130,9 @@ def is_as_expected(view: Served, pinned: Pinned) -> Finding:
     found = compared(view, served, pinned.second_way.expected(view), pinned.merged, pinned.causes_past)
     if found.state is State.HOLDS or not isinstance(view, ChainedView):
         return found
-    return inherited(view, served, found, is_as_expected(pinned.merged.base_of(view), pinned), pinned.merged)
+    return inherited(
+        view, served, found, is_as_expected(serving_plan.base_of(view, pinned.merged), pinned), pinned.merged
+    )
 
 
 def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Finding, merged: LocalAnswers) -> Finding:
@@ -155,7 +157,7 @@ def compared(
     con = merged.con
     con.register("served", served)
     con.register("built", expected.rows)
-    cut = merged.sources[merged.stored_of(view).id].cut
+    cut = merged.sources[serving_plan.stored_of(view, merged).id].cut
     note = f"by {expected.by}; head {merged.head}, cut {cut}"
     found = compare(con, "FROM built", "FROM served", shape)
     if not found.differing or isinstance(view, ChainedView):

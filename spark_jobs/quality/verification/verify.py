@@ -34,9 +34,8 @@ class Scene:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        current = self.store.current_publication()
-        published = self.store.sources(current) if current else {}
-        return {view_id: source for view_id, source in published.items() if view_id in self.views.by_id}
+        sources = self.store.current_sources()
+        return {view.id: sources[view.id] for view in self.views if view.id in sources}
 
     @cached_property
     def cut(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from infra import jars
 from infra.setup import Environment, build, find_uv
 from spark_jobs.settings import ROOT
-from spark_jobs.storage.java import find_java
+from spark_jobs.storage.java import java_home
 from tests.bench.cpu import Span
 from tests.bench.flink import sql
 from tests.bench.flink.checked import check
@@ -113,7 +113,7 @@ def _run(place: Stand, folder: Path, plan: dict[str, Any]) -> Span:
     own = {
         "FLINK_LOG_DIR": str(folder),
         "HADOOP_CLASSPATH": os.pathsep.join(str(jar) for jar in sorted(JARS.target.glob("*/*.jar"))),
-        "JAVA_HOME": str(find_java().home),
+        "JAVA_HOME": str(java_home()),
         "JVM_ARGS": f"-Xmx{HEAP_MB}m",
     }
     python = str(ENVIRONMENT.folder / "bin/python")

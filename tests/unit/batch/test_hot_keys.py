@@ -11,7 +11,7 @@ from spark_jobs.batch.hot_keys import hot_keys
 from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.schema import Build
+from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality import hot_key_notices
 from spark_jobs.quality.reconciliation.agreement import HOT_KEY, agree
@@ -92,7 +92,7 @@ def test_a_publication_keeps_its_hot_keys(platform: Platform) -> None:
     """Rollback and pins answer as that publication did."""
     store = ledger.open()
     sources, named = platform.build(), hot_keys(platform.views["sessions"], 0, MOST)
-    run = store.begin_run("r", mode="full", cut=1)
+    run = store.begin_run(Run(run_id="r", mode="full", cut=1))
     for view_id, source in sources.items():
         made = Build(run_id=run.run_id, view_id=view_id, mode="full", cut=1, batch_version=source.batch_version,
                      results_version=source.results_version, row_count=1, seconds=0.0, finished_at=START)  # fmt: skip

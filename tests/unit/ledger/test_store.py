@@ -35,7 +35,7 @@ def store(at: URL) -> Iterator[Store]:
 
 
 def plan(store: Store, run_id: str, cut: int = 5) -> Run:
-    return store.begin_run(run_id, mode="changed", days=[], previous_cut=0, cut=cut, cut_at=datetime.now(UTC))
+    return store.begin_run(Run(run_id=run_id, cut=cut, cut_at=datetime.now(UTC)))
 
 
 def test_the_file_is_private_and_in_wal_mode(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_many_writers_lose_nothing(at: URL) -> None:
     for thread in threads:
         thread.join()
     store, taken = ledger.open(at), 0
-    while store.next_request() is not None:
+    while store.next_request("trim") is not None:
         taken += 1
     store.close()
     assert taken == 80
@@ -83,12 +83,12 @@ def test_many_writers_lose_nothing(at: URL) -> None:
 def test_a_request_is_taken_once_answered_and_reopened_after_a_crash(store: Store) -> None:
     first = store.request("trim", below=4)
     assert store.request("trim", below=4) == first, "the same waiting request is one request"
-    assert store.next_request(["recover"]) is None
-    taken = store.next_request()
+    assert store.next_request("recover") is None
+    taken = store.next_request("trim")
     assert taken is not None and (taken.id, taken.kind, taken.arguments) == (first, "trim", {"below": 4})
-    assert store.next_request() is None
+    assert store.next_request("trim") is None
     store.reopen_requests()
-    assert store.next_request() is not None
+    assert store.next_request("trim") is not None
     store.answer_request(first, {"files": 2})
     with store.read() as session:
         answered = session.get_one(Request, first)

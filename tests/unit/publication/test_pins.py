@@ -42,8 +42,8 @@ def test_a_pin_holds_the_publication_the_last_committed_lsn_and_the_time(store: 
 
 
 def test_a_time_before_a_publication_pins_the_one_before(store: Store, server: Server) -> None:
-    first, second = store.publication(0), store.publication(1)
-    assert first is not None and first.done_at is not None and second is not None and second.done_at is not None
+    second, first = store.publications(newest=2)
+    assert first.done_at is not None and second.done_at is not None
     between = first.done_at + (second.done_at - first.done_at) / 2
     assert pins.create(server, VIEWS, store, "early", at=between).publication_id == 0
     with pytest.raises(LedgerError, match="nothing was published by"):

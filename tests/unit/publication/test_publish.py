@@ -10,6 +10,7 @@ import pytest
 
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
 from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote, publish
@@ -70,7 +71,7 @@ def test_without_a_passed_audit_nothing_is_published(store: Store) -> None:
 
 
 def test_a_run_with_a_view_that_was_not_built_is_refused(store: Store) -> None:
-    store.begin_run("r1", cut=7)
+    store.begin_run(Run(run_id="r1", cut=7))
     store.record_audit("r1", passed=True)
     with pytest.raises(PublishRefused, match="has not built orders_by_day, word_count"):
         publish(Server(), VIEWS, store, "r1")

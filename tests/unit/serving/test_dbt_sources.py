@@ -56,9 +56,9 @@ def test_a_new_view_is_a_source_without_another_edit(tmp_path: Path) -> None:
     assert [column["name"] for column in table["columns"]] == ["store_id", "orders"]
 
 
-def test_writing_changes_the_file_only_when_it_is_out_of_date(tmp_path: Path) -> None:
-    file = tmp_path / "sources.yml"
-    assert [dbt_sources.write(project_views(), file) for _ in range(2)] == [True, False]
+def test_writing_changes_the_file_only_when_it_is_out_of_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dbt_sources, "sources_file", lambda: tmp_path / "sources.yml")
+    assert [dbt_sources.write(project_views()) for _ in range(2)] == [True, False]
 
 
 def test_check_says_how_to_bring_the_sources_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

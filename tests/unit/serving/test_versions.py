@@ -19,8 +19,7 @@ from spark_jobs.ledger.source import UNBUILT
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.explain import explain
 from spark_jobs.serving.local_answer import LocalAnswers
-from spark_jobs.serving.render import serving_sql
-from spark_jobs.serving.servable import ready
+from spark_jobs.serving.render import ready, serving_sql
 from tests.local_platform import START, Platform, event
 
 

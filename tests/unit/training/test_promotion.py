@@ -15,6 +15,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contract
 from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.schema import Model, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.messaging import producer, topics
 from spark_jobs.registry.models import BoundModel
@@ -177,7 +178,7 @@ def test_weights_that_the_event_cannot_say_are_neither_recorded_nor_decided(stor
 def test_by_hand_too_weights_that_the_event_cannot_say_are_not_decided(store: Store, model: BoundModel) -> None:
     """As when the contract has changed since."""
     kept = {"weights": asdict(abroad(1e7)(scored.FEATURES, None)), "metrics": {}}
-    store.record_model(NAME, "r1", cut=5, seconds=0, is_accepted=False, reason="", **kept)
+    store.record_model(Model(model=NAME, run_id="r1", cut=5, seconds=0, is_accepted=False, reason="", **kept))
     with pytest.raises(LedgerError, match="cannot say"):
         promotion.promote(store, model, 1, "by hand", Broker())
     assert store.model_promotions(NAME) == []
@@ -186,7 +187,7 @@ def test_by_hand_too_weights_that_the_event_cannot_say_are_not_decided(store: St
 def test_only_a_published_run_trains_and_one_with_nothing_new_says_so(store: Store, model: BoundModel) -> None:
     with pytest.raises(LedgerError, match="run r9 is not known"):
         train(store, model, "r9", never, Broker())
-    store.begin_run("r3", cut=8)
+    store.begin_run(Run(run_id="r3", cut=8))
     with pytest.raises(LedgerError, match="run r3 is active after plan: training follows `tidemark batch publish"):
         train(store, model, "r3", never, Broker())
     store.progress("r3", "publish", nothing_new=True)

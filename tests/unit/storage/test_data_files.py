@@ -10,8 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import FileWriter
-from spark_jobs.storage.vacuum import vacuum
+from spark_jobs.storage.data_files import FileWriter, vacuum
 
 LOG = tables.MASTER_LOG
 ROWS = pa.table({"lsn": [1, 2], "day": [7, 7]})
@@ -37,16 +36,16 @@ def left_behind(root: str, *, hours: float) -> Path:
 
 def test_a_file_without_a_commit_is_removed_once_it_is_old(root: str) -> None:
     old, young = left_behind(root, hours=48), left_behind(root, hours=1)
-    assert vacuum(LOG, 24) == 1
+    assert vacuum(root, 24) == 1
     assert not old.exists() and young.exists()
     assert DeltaTable(root).to_pyarrow_table().num_rows == 2
     version = DeltaTable(root).version()
-    assert vacuum(LOG, 24) == 0
+    assert vacuum(root, 24) == 0
     assert DeltaTable(root).version() == version, "a vacuum of nothing is no version"
 
 
 def test_a_table_that_is_not_there_has_nothing_to_remove(platform_home: Path) -> None:
-    assert vacuum(LOG, 24) == 0
+    assert vacuum(tables.path(LOG), 24) == 0
 
 
 def test_committed_files_are_one_version_with_statistics(root: str) -> None:
