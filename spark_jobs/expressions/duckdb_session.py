@@ -8,7 +8,7 @@ import duckdb
 def connect(threads: int = 1) -> duckdb.DuckDBPyConnection:
     """A new database in memory."""
     connection = duckdb.connect(config={"threads": threads})
-    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # for its cursors, too
     return connection
 
 

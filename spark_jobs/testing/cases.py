@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -129,10 +130,16 @@ def until(facts_: Facts, cut: int) -> tuple[dict[str, pa.Table], dict[str, pa.Ta
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A connection in which every view's DuckDB text runs."""
-    connection = duckdb_session.connect()
-    add_sketches(connection)
-    return connection
+    """A connection in which every view's DuckDB text runs; its temporary tables and relations are its own."""
+    return _database().cursor()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all cases: to open one takes longer than to answer a case."""
+    database = duckdb_session.connect()
+    add_sketches(database)
+    return database
 
 
 def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
@@ -198,8 +205,8 @@ class _Parts:
         if not facts_of.keys() & set(view.row_types):
             return []
         if isinstance(view, SequenceView):
-            self.con.execute(f"CREATE OR REPLACE TABLE rows AS {of_facts(view, D, facts_of)}")
-            self.con.execute(f"CREATE OR REPLACE TABLE results AS {sequences.resolve(view, D, 'rows')}")
+            self.con.execute(f"CREATE OR REPLACE TEMP TABLE rows AS {of_facts(view, D, facts_of)}")
+            self.con.execute(f"CREATE OR REPLACE TEMP TABLE results AS {sequences.resolve(view, D, 'rows')}")
             return [f"({query})" for query in sequences.stretches(view, D, "rows", "results")]
         made = self.con.sql(of_facts(view, D, facts_of, ())).to_arrow_table()
         self.con.register(f"batch_{view.id}", finished(made, view.sketches, view.partial_schema))

@@ -189,7 +189,7 @@ def store(con: duckdb.DuckDBPyConnection, view: AggregateView, name: str, per: l
     made = con.sql(aggregates.partials(view, D, aggregates.source(view, D, {"thing": "thing"}), per)).to_arrow_table()
     schema = pa.schema([*((column, pa.int64()) for column in per), *view.partial_schema])
     con.register(f"made_{name}", finished(made, view.sketches, schema))
-    con.execute(f"CREATE TABLE {name} AS FROM made_{name}")
+    con.execute(f"CREATE TEMP TABLE {name} AS FROM made_{name}")
 
 
 def same(measure: Measure, one: Any, other: Any) -> bool:

@@ -52,7 +52,7 @@ def connection(subject: Subject, seed: int, cases: int) -> Connection:
     made = connect()
     made.register("given_rows", pa.table(columns))
     made.register("given_cases", pa.table(per_case))
-    made.execute("CREATE TABLE everything AS FROM given_rows; CREATE TABLE cases AS FROM given_cases")
+    made.execute("CREATE TEMP TABLE everything AS FROM given_rows; CREATE TEMP TABLE cases AS FROM given_cases")
     return made
 
 

@@ -67,8 +67,8 @@ def scratch(subject: Subject, cut: int) -> Queries:
 
 
 def grown(con: Connection, subject: Subject, done: int, cut: int, stored_from: int, *, heed_deep: bool) -> Queries:
-    con.execute(f"CREATE OR REPLACE TABLE recent AS {all_rows(subject, cut)} AND r.lsn > {done}")
-    con.execute(f"CREATE OR REPLACE TABLE deep AS {sequence_replay.deep_keys('recent', stored_from)}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE recent AS {all_rows(subject, cut)} AND r.lsn > {done}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE deep AS {sequence_replay.deep_keys('recent', stored_from)}")
     deep = ("deep", all_rows(subject, cut)) if heed_deep else None
     return sequence_replay.replayed(subject.view, D, named, "recent", ("built_rows", "built_results"), deep)
 
@@ -85,11 +85,13 @@ def named(what: str) -> str:
 def write(con: Connection, subject: Subject, queries: Queries, into: str, horizon: int) -> None:
     """The tables <into>_rows, from the horizon on, and <into>_results."""
     for name, sql in queries.relations:
-        con.execute(f"CREATE OR REPLACE TABLE {name} AS {sql}")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
     live = con.sql(f"FROM {queries.relations[-1][0]}").to_arrow_table()
     for part, made in zip(("rows", "results"), sequence_replay.resolved(subject.view, live), strict=True):
         con.register(named(f"made_{part}"), made)
-    con.execute(f"CREATE OR REPLACE TABLE next_rows AS SELECT * FROM ({queries.rows}) WHERE stretch_end >= {horizon}")
-    con.execute(f"CREATE OR REPLACE TABLE next_results AS {queries.results}")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE next_rows AS SELECT * FROM ({queries.rows}) WHERE stretch_end >= {horizon}"
+    )
+    con.execute(f"CREATE OR REPLACE TEMP TABLE next_results AS {queries.results}")
     for part in ("rows", "results"):
-        con.execute(f"CREATE OR REPLACE TABLE {into}_{part} AS FROM next_{part}")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {into}_{part} AS FROM next_{part}")

@@ -74,15 +74,15 @@ def served_differs(
 ) -> list[Any]:
     """Cases where the serving rule is not resolve(all rows). `broken`: text of the rule, and what to put there."""
     view = subject.view
-    con.execute(f"CREATE OR REPLACE TABLE built AS FROM {rows_where(subject, BUILT)}")
-    con.execute(f"CREATE OR REPLACE TABLE built_results AS {resolved(subject, 'built')}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE built AS FROM {rows_where(subject, BUILT)}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE built_results AS {resolved(subject, 'built')}")
     rows, results = (sql.replace(*broken) for sql in sequences.stretches(view, D, "built", "built_results"))
-    con.execute(f"CREATE OR REPLACE TABLE results AS {results}")
-    con.execute(f"CREATE OR REPLACE TABLE stretched AS {rows}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE results AS {results}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE stretched AS {rows}")
     con.execute(
-        f"CREATE OR REPLACE TABLE stored AS SELECT r.* FROM stretched r JOIN cases c ON r.key = c.key WHERE {kept}"
+        f"CREATE OR REPLACE TEMP TABLE stored AS SELECT r.* FROM stretched r JOIN cases c ON r.key = c.key WHERE {kept}"
     )
-    con.execute(f"CREATE OR REPLACE TABLE fresh AS FROM {rows_where(subject, FRESH)}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS FROM {rows_where(subject, FRESH)}")
     served = sequences.served(view, D, ("stored", "results"), "fresh").replace(*broken)
     expected = resolved(subject, rows_where(subject, f"({BUILT}) OR ({FRESH})"))
     return results_differ(con, subject, served, expected)
@@ -101,7 +101,7 @@ def test_re_resolving_what_new_rows_touch_gives_the_tables_of_a_full_build(subje
 def rebuilt_differs(con: Connection, subject: Subject) -> list[Any]:
     view = subject.view
     _tables(con, subject, "old", rows_where(subject, BUILT))
-    con.execute(f"CREATE OR REPLACE TABLE fresh AS FROM {rows_where(subject, 'r.lsn > c.cut')}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS FROM {rows_where(subject, 'r.lsn > c.cut')}")
     touched = "(SELECT key, min(ts) AS s0 FROM fresh GROUP BY key) t ON b.key = t.key AND b.stretch_end >= t.s0"
     live = f"(SELECT b.* EXCLUDE (stretch_end) FROM old_rows b SEMI JOIN {touched} UNION ALL FROM fresh)"
     _tables(con, subject, "new", live)
@@ -118,11 +118,11 @@ def rebuilt_differs(con: Connection, subject: Subject) -> list[Any]:
 
 def _tables(con: Connection, subject: Subject, name: str, rows: str) -> None:
     """<name>_rows and <name>_results with their stretches."""
-    con.execute(f"CREATE OR REPLACE TABLE {name}_given AS FROM {rows}")
-    con.execute(f"CREATE OR REPLACE TABLE {name}_resolved AS {resolved(subject, f'{name}_given')}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name}_given AS FROM {rows}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name}_resolved AS {resolved(subject, f'{name}_given')}")
     stretched = sequences.stretches(subject.view, D, f"{name}_given", f"{name}_resolved")
     for part, sql in zip(("rows", "results"), stretched, strict=True):
-        con.execute(f"CREATE OR REPLACE TABLE {name}_{part} AS {sql}")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {name}_{part} AS {sql}")
 
 
 @each_view
@@ -149,7 +149,7 @@ def quiet_cases(con: Connection, subject: Subject, condition: str) -> list[Any]:
 
 def division_differs(con: Connection, subject: Subject, quiet: list[Any]) -> list[Any]:
     """A carried row in force goes with Q, for it is kept until the next of its kind."""
-    con.execute("CREATE OR REPLACE TABLE quiet AS SELECT unnest(?) AS key", [quiet])
+    con.execute("CREATE OR REPLACE TEMP TABLE quiet AS SELECT unnest(?) AS key", [quiet])
     is_quiet = "c.key IN (SELECT key FROM quiet)"
     carried = ", ".join(f"'{row.kind}'" for row in subject.view.rows if row.declaration.carried) or "NULL"
     in_force = (
@@ -184,7 +184,7 @@ def test_equal_spans_are_one_stretch_in_whatever_order_the_engine_sorts_them(see
     rows |= {"tie": [str(place) for place in range(count)], **dict.fromkeys(view.columns, [None] * count)}
     with duckdb.connect(config={"threads": 1}) as con:
         con.register("live", pa.table(rows, schema=pa.schema([("lsn", pa.int64()), *view.partial_schema])))
-        con.execute(f"CREATE TABLE results AS {sequences.resolve(view, D, 'live')}")
+        con.execute(f"CREATE TEMP TABLE results AS {sequences.resolve(view, D, 'live')}")
         made, resulted = sequences.stretches(view, D, "live", "results")
         assert con.sql(f"SELECT count(*), count(*) FILTER (stretch_end <> ts) FROM ({made})").fetchall() == [(count, 0)]
         assert con.sql(f"SELECT count(*) FROM ({resulted}) WHERE stretch_end <> opened_at").fetchall() == [(0,)]
