@@ -11,10 +11,10 @@ from typing import ClassVar, cast
 
 import pyarrow as pa
 
-from spark_jobs.definitions.event_columns import EventColumns, EventTypes
+from spark_jobs.definitions.event_columns import EventColumns
 from spark_jobs.definitions.measures.base import BoundMeasure, StateColumn, StateKind
 from spark_jobs.definitions.spec import Aggregate, Lookup, Row, Sequence, Top
-from spark_jobs.definitions.stored_view import AnyView, batch_tables
+from spark_jobs.definitions.stored_view import StoredView, batch_tables
 from spark_jobs.definitions.windows import PANE, BoundWindow
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.expression import Expression
@@ -40,9 +40,8 @@ _OF_ITS_DAY = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateView(AnyView):
+class AggregateView(StoredView):
     declaration: Aggregate
-    event_columns: EventTypes  # of its event types only
     keys: Mapping[str, Expression]  # as stored: with the pane of a window
     window: BoundWindow | None
     where: Expression | None
@@ -51,7 +50,6 @@ class AggregateView(AnyView):
     derived: Mapping[str, Expression]
     having: Expression | None
     tombstone: BoundMeasure | None  # over changelogs: whether the last fact of the key removed it
-    side_inputs: ClassVar[tuple[str, ...]] = ()
 
     @property
     def lookups(self) -> Mapping[str, Lookup]:
@@ -81,22 +79,15 @@ class AggregateView(AnyView):
         return tuple(self.event_columns)
 
     @property
-    def row_types(self) -> tuple[str, ...]:
-        return self.event_types
-
-    @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that a build of the view writes."""
         return batch_tables(self.id)[:1]
 
     @cached_property
     def stored_keys(self) -> tuple[str, ...]:
-        """The stored columns that tell apart the rows of which an answer is made."""
         return tuple(self.keys)
 
     @cached_property
     def sketches(self) -> tuple[str, ...]:
-        """The stored columns that are computed as lists of values and kept as sketches."""
         return tuple(part.column for part in self.state if part.kind == "SKETCH")
 
     @cached_property
@@ -137,14 +128,12 @@ class AggregateView(AnyView):
 
     @cached_property
     def partial_schema(self) -> pa.Schema:
-        """What the speed layer stores of a micro-batch."""
         kinds = {part.column: part.kind for part in self.state}
         state = [(name, _STATE.get(kind) or arrow_of(cast(Kind, kind))) for name, kind in kinds.items()]
         return pa.schema([*self.key_schema, *state])
 
     @cached_property
     def bucket(self) -> str | None:
-        """The key whose date is the day of occurred_at, and so the partition of the facts that it is made of."""
         if self.window:
             return PANE
         texts = {name: key.text.strip().lower() for name, key in self.keys.items()}
@@ -167,20 +156,16 @@ class BoundRow:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceView(AnyView):
+class SequenceView(StoredView):
     declaration: Sequence
-    event_columns: EventTypes  # of its event types only
     rows: tuple[BoundRow, ...]
     resolve: Query | None
     hide: Expression | None
     alert_where: Expression | None
     stored_keys: ClassVar[tuple[str, ...]] = ("key",)
-    sketches: ClassVar[tuple[str, ...]] = ()
-    bucket: ClassVar[str | None] = None
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that a build of the view writes: rows, then results."""
         return batch_tables(self.id)[1:]
 
     @property
@@ -201,7 +186,6 @@ class SequenceView(AnyView):
 
     @cached_property
     def event_types(self) -> tuple[str, ...]:
-        """All event types that the view reads: those whose facts become rows, then those that stand beside them."""
         return (*self.row_types, *(name for name in self.side_inputs if name not in self.row_types))
 
     @cached_property

@@ -5,6 +5,8 @@ IMMEDIATE): it waits for another writer instead of failing half way.
 """
 
 import os
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,9 +87,23 @@ def _sqlite(at: URL) -> Engine:
 def _prepare(connection: Any, record: object) -> None:
     connection.isolation_level = None  # this module begins transactions, not the driver
     cursor = connection.cursor()
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+    for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    _to_wal(cursor)
     cursor.close()
+
+
+def _to_wal(cursor: Any) -> None:
+    """Set the journal's mode. SQLite waits for other locks, but not for this one while others open the new file."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def _begin(connection: Connection) -> None:
