@@ -178,7 +178,7 @@ def test_an_interrupted_publication_is_rolled_forward(lake: Lake) -> None:
     def crash_in_the_middle(statement: str) -> Any:
         if "serving.word_count AS" in statement:
             raise OSError("killed")
-        return lake.spark.sql(statement)
+        return lake.rows(statement)
 
     from spark_jobs.publication.publish import publish
 

@@ -152,11 +152,11 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
             raise pa.ArrowInvalid("broken on purpose")
         return one(connection, view, *others)
 
-    one = partials._one
+    one = partials._computed
     window, writer, part = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA), records(ORDERS, 1)
     writer.land(part, 1, CONTROL)
     with monkeypatch.context() as patch:
-        patch.setattr(partials, "_one", broken)
+        patch.setattr(partials, "_computed", broken)
         outcome = micro_batches.compute(writer, part, 1, hot_tables, window, NOW)
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
     assert "orders_by_colour_v1" not in covered(0)[1].views
