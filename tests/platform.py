@@ -153,6 +153,8 @@ land.create(SchemaHistory(tuple(one for one in EVERY_SCHEMA.with_new(0).entries 
 
 OF_EACH_KIND = [
     "orders_by_day",
+    "orders_by_hour",
+    "departures_by_airport_hour",
     "orders_by_colour",
     "word_count",
     "bus_latest",
