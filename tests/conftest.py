@@ -8,7 +8,6 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from spark_jobs.settings import ROOT
 from tests.platform import Platform, of_each_kind, running
 
 # The machine is shared and the first call of a process imports much: a slow example is no failure.
@@ -16,7 +15,6 @@ settings.register_profile("tidemark", deadline=None, print_blob=True)
 settings.load_profile("tidemark")
 
 
-LAWS = ROOT / "tests/laws"
 WITH_ONE_OF_THEIR_OWN = ("tests/e2e", "tests/spark")
 """Folders whose tests share the platform, or the Spark session."""
 
@@ -41,10 +39,3 @@ def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
         is_sample = "not fault" in request.config.option.markexpr
         changes = {"views_folder": opened.enter_context(of_each_kind())} if is_sample else {}
         yield opened.enter_context(running(**changes))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The laws run the same lines thousands of times: counting them took longer than the laws, and found nothing."""
-    for item in items:
-        if item.path.is_relative_to(LAWS):
-            item.add_marker(pytest.mark.no_cover)
