@@ -20,7 +20,7 @@ CONSOLE = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """Of a start or stop: a line for each part that is done, and what is awaited, where a person looks on.
+    """Show a start or stop: a line for each part that is done, and in a terminal what is awaited.
 
     Failures of the platform end the command with a sentence and exit code 1.
     """

@@ -54,7 +54,7 @@ def feed_more(tidemark: Tidemark) -> None:
 
 
 def questions() -> dict[str, str]:
-    """Of each view whose answer stays the same while nothing lands."""
+    """A question to each view whose answer stays the same while nothing lands."""
     still = [view for view in project_views().served.values() if not is_of_the_moment(view)]
     return {view.description: f"SELECT * FROM {view.name} ORDER BY ALL LIMIT 5" for view in still}
 

@@ -126,7 +126,7 @@ SOURCE_LSN = "source_lsn"
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """Of each row for which `where` is true Tidemark sends an event to Kafka, once it is in the speed layer.
+    """Tidemark sends an event to Kafka for each row for which `where` is true, once the row is in the speed layer.
 
     of: its event type; each of its fields is a column of the row, and `source_lsn` the row's lsn. same: the columns by
     which a repetition is recognised: they make the event_id.

@@ -146,7 +146,7 @@ def ad_click_through(rows: list[Row]) -> list[Row]:
 def _shown_and_clicked(
     rows: list[Row], shown: str, within: int, same: tuple[str, ...]
 ) -> Iterator[tuple[str, Row, list[Row]]]:
-    """Of each showing its clicks, in order; and the clicks that have none."""
+    """Each showing with its clicks, in order; and the clicks that have none."""
     for row in rows:
         others = [one for one in rows if all(one[name] == row[name] for name in same)]
         if row["kind"] == shown:

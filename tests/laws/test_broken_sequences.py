@@ -85,7 +85,7 @@ def test_the_laws_catch_patterns_that_exclude_each_other() -> None:
 
 
 def test_the_oracle_catches_an_order_that_is_not_total() -> None:
-    """Of one instant a view may come before the profile: only the place in the log tells."""
+    """Where a view and a profile have one instant, only the place in the log tells which came first."""
     subject = SUBJECTS["page_views_by_zip"].with_resolve("ORDER BY ts, tie) AS number", "ORDER BY ts) AS number")
     with connection(subject, 1, CASES) as con:
         assert oracle_differs(con, subject)

@@ -24,7 +24,7 @@ ANSWER = pa.schema(
 
 
 def late_and_rejected(events: Events) -> pa.Table:
-    """Of a record that is late as well as repeated, the repetition counts."""
+    """A record that is late as well as repeated counts as repeated."""
     types = sorted(event_type for of_topic in verdict.topics().values() for event_type in of_topic)
     every = " UNION ALL ".join(f"SELECT event_type, timestamp, occurred_at, nth FROM every_{one}" for one in types)
     accepted = events.ask(

@@ -154,7 +154,7 @@ def is_nested(event_type: str) -> bool:
 
 
 def _whole(value: Any, field: dict[str, Any]) -> Any:
-    """Of an integer field a number far beyond 64 bits is just that, fraction or not."""
+    """The value of an integer field; a number far beyond 64 bits becomes one integer beyond them, fraction or not."""
     is_beyond = isinstance(value, Decimal) and value.adjusted() >= FAR and "integer" in field.get("type", ())
     return (-1 if value < 0 else 1) * 10**FAR if is_beyond else value
 

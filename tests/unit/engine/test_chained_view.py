@@ -9,7 +9,7 @@ from tests.unit.registry.test_views import aggregate, load
 
 
 def chained(**changed: str) -> str:
-    """Of the view `base`, of `paid`, by card."""
+    """The text of a chained view over the view `base`, by card."""
     arguments = {"of_view": '"base"', "by": '{"card": "card"}', "measures": '{"cards": Count()}', **changed}
     stated = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return f'view = Aggregate({stated}, owner="o", description="d")'

@@ -44,7 +44,7 @@ def _writer() -> InProcessWriter:
 
 
 def records() -> pa.Table:
-    """Of each event type EVENTS good ones, REPEATED of them twice, and one that is no JSON."""
+    """For each event type EVENTS good records, REPEATED of them twice, and one that is no JSON."""
     rows = []
     for contract in TYPES:
         ids = [*range(EVENTS), *range(REPEATED)]
