@@ -1,4 +1,4 @@
-"""Every setting of Tidemark, with its default; nothing else reads the environment.
+"""Every setting of Tidemark, with its default; beside it only `storage/java` reads the environment.
 
 environment (`TIDEMARK_*`) -> Settings -> everyone. See them all: `tidemark settings`.
 """
@@ -114,7 +114,7 @@ class Settings(_Folders, BaseSettings):
     topic_retention_hours: int = Field(168, description="Kafka's retention of topics that are not compacted.")
 
     max_records_per_batch: int = Field(500_000, description="Kafka records that one micro-batch takes at most.")
-    direct_records: int = Field(20_000, description="Micro-batches up to this size stay in process (no workers).")
+    in_process_records: int = Field(20_000, description="Micro-batches up to this size stay in the driver's process.")
     trigger_ms: int = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
     span_seconds: int = Field(120, description="Length of a span: speed partials of one span are compacted together.")
     id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
@@ -123,7 +123,6 @@ class Settings(_Folders, BaseSettings):
     stretch_max_rows: int = Field(
         100_000, description="A key with more rows in a stretch is served as of the last build (sequence views)."
     )
-    late_hours: int = Field(24, description="An event this much older than its record counts as late.")
     retention_alarm_share: float = Field(0.8, description="Alarm when lag reaches this share of Kafka's retention.")
     heartbeat_seconds: float = Field(1.0, description="How often the speed application writes its heartbeat.")
 

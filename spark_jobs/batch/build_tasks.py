@@ -27,7 +27,7 @@ class BuildMode(StrEnum):
 
 @dataclass(frozen=True)
 class BuildTask:
-    """`days`: those to build again (BUCKETS). `base`: what was built; None, or with a version None, if nothing was."""
+    """`days`: those to build again (BUCKETS). `base`: what was built; its versions are None if nothing was."""
 
     view: View
     run_id: str

@@ -147,9 +147,9 @@ def _newest_lsn(table: str) -> int:
 
 def _changed_days(spark: SparkSession, todo: Scope, decoded: Files) -> dict[str, list[str]]:
     """Event type -> days whose facts changed when lsns were decoded again (I7: none, as a rule)."""
-    known = {contract.event_type: contract for contract in project_contracts()}
-    old = {name: spark_reader.rows(spark, tables.facts(name)) for name in known}
-    new = {name: _rows(spark, decoded, tables.facts(name), fact_columns(known[name])) for name in known}
+    contracts = [contract for contract in project_contracts() if decoded.get(tables.facts(contract.event_type))]
+    old = {name: spark_reader.rows(spark, tables.facts(name)) for name in _types_with_facts()}
+    new = {c.event_type: _rows(spark, decoded, tables.facts(c.event_type), fact_columns(c)) for c in contracts}
     before, after = (_marks(facts_of, todo.sql_again()) for facts_of in (old, new))
     differing = sorted(key for key in before | after if before.get(key) != after.get(key))
     return days_together({event_type: [day]} for event_type, day in differing)
@@ -157,6 +157,8 @@ def _changed_days(spark: SparkSession, todo: Scope, decoded: Files) -> dict[str,
 
 def _marks(facts_of: Mapping[str, DataFrame], again: str) -> dict[tuple[str, str], tuple[int, int]]:
     """(event type, day) -> count and hash of the facts of the lsns `again`; the hash ignores their order."""
+    if not facts_of:
+        return {}
     parts = [
         facts.where(again).select(F.lit(name).alias("t"), "day", F.xxhash64(*sorted(facts.columns)).alias("hash"))
         for name, facts in facts_of.items()

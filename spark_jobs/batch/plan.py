@@ -18,7 +18,9 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
     """Plan the run, or return the plan that its first try wrote.
 
     columns: of every view (`View.column`). The cut is the highest lsn that is complete in master.log and in
-    speed.partials for every view, with nothing missing below. Raises RunActive while another run is at work.
+    speed.partials for every view that the speed layer has begun with, with nothing missing below.
+
+    Raises RunActive while another run is at work.
     """
     if (known := store.run(run_id)) is not None:
         return store.begin_run(known)

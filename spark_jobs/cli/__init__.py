@@ -2,7 +2,7 @@
 
 `tidemark NAME ...` -> COMMANDS[NAME] -> a click command in spark_jobs/cli/. So `tidemark status` never loads Spark.
 The town's own commands are there where the project is the town.
-Exit codes: 0 done; 1 the thing asked for failed or does not hold; 2 wrong usage.
+Exit codes: docs/runbooks/exit-codes.md.
 """
 
 from pkgutil import resolve_name

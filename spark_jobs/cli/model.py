@@ -27,7 +27,7 @@ send = partial(promotion.send_to_kafka, click.echo)
 
 @click.group()
 def model() -> None:
-    """Models: trained by the batch layer, judged, promoted through the log."""
+    """Models: trained by the batch layer, evaluated, promoted through the log."""
 
 
 @model.command("list")
@@ -80,7 +80,7 @@ def promote(name: str, version: int) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @run_option
 def train(names: tuple[str, ...], run_id: str) -> None:
-    """Train the models (default: all) on what a run has published, judge them, promote those that are not worse."""
+    """Train the models (default: all) on what a run has published, evaluate them, promote those that are not worse."""
     with ledger_step() as store:
         models = [_model(name) for name in names] or list(_models().values())
         for bound in models:

@@ -1,6 +1,6 @@
 """Load the schema files: the event types, and what their records must look like.
 
-<event_type>.v<N>.json of the project's folder and of the platform's -> load() -> Contracts -> decode, views, suites.
+<event_type>.v<N>.json of the project's folder and of the platform's -> Contracts -> decode, views, suites.
 
 A file is JSON Schema 2020-12 for one flat object plus `x-tidemark` (topic, key, compacted, or `noted`; owner,
 examples_bad). Which keywords a field may use is a positive list (`KEYWORDS`): each has a vectorised check in `decode`.

@@ -72,7 +72,7 @@ BATCH = pa.struct(
     ]
 )
 
-# A row of master.log: a record, the `__batch__` row of its micro-batch, or a schema that comes in force (`activation`).
+# A row of master.log: a record, the `__batch__` row of its micro-batch, or a schema that comes in force.
 LOG = pa.schema(
     [("lsn", pa.int64()), ("landed_on", pa.date32()), ("kind", pa.string()), *list(RECORD)[1:], ("batch", BATCH)]
 )

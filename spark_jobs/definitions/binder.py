@@ -1,67 +1,65 @@
 """A view's declaration joined to the event types it reads: the object that the rest of Tidemark works with.
 
-Declaration + event shapes -> AggregateView | SequenceView, or ViewError (reason, hint).
+Declaration + event columns -> AggregateView | SequenceView, or ViewError (reason, hint).
 Everything here is checked once, when views are loaded; the SQL modules may rely on it.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from spark_jobs.definitions.bound_view import FOREVER, RANK, AggregateView, BoundRow, SequenceView
+from spark_jobs.definitions.clauses import (
+    ViewError,
+    check_columns,
+    check_name,
+    condition_of,
+    element_of,
+    fields_of,
+    key_of,
+    microseconds,
+)
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
 from spark_jobs.definitions.measures.base import BoundMeasure, Measure
 from spark_jobs.definitions.measures.exact import Last
 from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Top, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
-from spark_jobs.expressions.error import ExpressionError, Refused
-from spark_jobs.expressions.expression import Expression, parse
+from spark_jobs.expressions.error import Refused
+from spark_jobs.expressions.expression import parse
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.literals import micros
 from spark_jobs.expressions.query.parse import Query, parse_query
-from spark_jobs.expressions.query.typed import OWN, Relation
-from spark_jobs.expressions.source import NAME
+from spark_jobs.expressions.query.typed import Relation
 
 EVERY = "*"
-RESERVED = {"lsn", "view", "span", "bucket_day", "stretch_end", "event", "control"}
-TAKEN = {*OWN, "opened_at", "closes_at"}
 
 
-class ViewError(ValueError):
-    """Why a view cannot be used, and what to do about it."""
-
-    def __init__(self, reason: str, hint: str):
-        super().__init__(f"{reason}; {hint}")
-        self.reason, self.hint = reason, hint
-
-
-def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> AggregateView:
+def bind_aggregate(name: str, declared: Aggregate, event_types: EventTypes) -> AggregateView:
     """Parse every expression of an Aggregate against its event types. Raises: ViewError, ExpressionError."""
-    types = _types(declared, shapes)
-    fields = dict(ENVELOPE) if declared.of == EVERY else _fields(types, shapes)
+    types = _types(declared, event_types)
+    fields = dict(ENVELOPE) if declared.of == EVERY else fields_of(types, event_types)
     for column in (*declared.by, *declared.measures, *declared.each, *declared.derived, *declared.lookups):
-        _check_name(column)
+        check_name(column)
     if not declared.by or not declared.measures:
         hint = "fill `by` and `measures`; one row in all: by a constant"
         raise ViewError("an Aggregate needs keys and measures", hint)
     _refuse_clashes(declared)
-    each = {column: _element(text, fields, f"each {column}") for column, text in declared.each.items()}
+    each = {column: element_of(text, fields, f"each {column}") for column, text in declared.each.items()}
     fields = {**fields, **dict.fromkeys(each, "STRING")}
     measures = tuple(_measure(column, measure, fields) for column, measure in declared.measures.items())
-    is_changelog = all(shapes[event_type].compacted for event_type in types)
+    is_changelog = all(event_types[event_type].compacted for event_type in types)
     window = _window(declared.window, is_changelog) if declared.window else None
     pane = {PANE: f"window_start('{declared.window.every}', occurred_at)"} if declared.window else {}
-    keys = {key: _key(text, fields, f"key {key}") for key, text in {**declared.by, **pane}.items()}
+    keys = {key: key_of(text, fields, f"key {key}") for key, text in {**declared.by, **pane}.items()}
     # An unfiltered `Last` over changelogs makes a table of current rows, and a tombstone ends a row.
     is_upsert = is_changelog and any(m.measure.order == "last" and not m.measure.where for m in measures)
     view = AggregateView(
         name=name,
         version=declared.version,
         declaration=declared,
-        event_columns={event_type: shapes[event_type] for event_type in types},
+        event_columns={event_type: event_types[event_type] for event_type in types},
         keys=keys,
         window=window,
-        where=_condition(declared.where, fields, "where"),
+        where=condition_of(declared.where, fields, "where"),
         each=each,
         measures=measures,
         derived={},
@@ -71,24 +69,24 @@ def bind_aggregate(name: str, declared: Aggregate, shapes: EventTypes) -> Aggreg
     answer = {**view.served_keys, **{measure.name: measure.answer_kind for measure in measures}}
     derived = {column: parse(text, answer, f"derived {column}") for column, text in declared.derived.items()}
     answer |= {column: expression.kind for column, expression in derived.items()}
-    view = replace(view, derived=derived, having=_condition(declared.having, answer, "having"))
+    view = replace(view, derived=derived, having=condition_of(declared.having, answer, "having"))
     if declared.top:
         _check_top(view, declared.top)
     return view
 
 
-def _types(declared: Aggregate, shapes: EventTypes) -> tuple[str, ...]:
+def _types(declared: Aggregate, event_types: EventTypes) -> tuple[str, ...]:
     if not declared.of:
         raise ViewError("an Aggregate of nothing", "name an event type in `of`, or a view in `of_view`")
     if declared.of == EVERY:
-        return tuple(sorted(name for name, shape in shapes.items() if not shape.is_outcome))
+        return tuple(sorted(name for name, shape in event_types.items() if not shape.is_outcome))
     return (declared.of,) if isinstance(declared.of, str) else declared.of
 
 
 def _measure(name: str, measure: Measure, fields: Mapping[str, Kind]) -> BoundMeasure:
     where = f"measure {name}"
     value = parse(measure.of, fields, where) if measure.of is not None else None
-    bound = BoundMeasure(name, measure, value, _condition(measure.where, fields, where))
+    bound = BoundMeasure(name, measure, value, condition_of(measure.where, fields, where))
     try:
         _ = bound.state
     except Refused as error:
@@ -96,14 +94,14 @@ def _measure(name: str, measure: Measure, fields: Mapping[str, Kind]) -> BoundMe
     return bound
 
 
-def bind_sequence(name: str, declared: Sequence, shapes: EventTypes) -> SequenceView:
+def bind_sequence(name: str, declared: Sequence, event_types: EventTypes) -> SequenceView:
     """Parse every expression of a Sequence, and its query. Raises: ViewError, ExpressionError."""
     if not declared.rows:
         raise ViewError("a Sequence needs rows", "give at least one kind of row")
     for column in (declared.key, *declared.rows):
-        _check_name(column)
-    _check_columns("the result", declared.results)
-    rows = tuple(_row(kind, row, shapes, declared) for kind, row in declared.rows.items())
+        check_name(column)
+    check_columns("the result", declared.results)
+    rows = tuple(_row(kind, row, event_types, declared) for kind, row in declared.rows.items())
     if len({row.key.kind for row in rows}) > 1:
         raise ViewError("rows have keys of different kinds", "CAST the keys to one kind, BIGINT or STRING")
     columns: dict[str, Kind] = {}
@@ -113,10 +111,10 @@ def bind_sequence(name: str, declared: Sequence, shapes: EventTypes) -> Sequence
     served, key = declared.results if declared.resolve else columns, {declared.key: rows[0].key.kind}
     if declared.key in served:
         raise ViewError(f"two columns are named {declared.key}", "rename one of them")
-    hide = _condition(declared.hide, {**served, **key}, "hide")
-    alert = _condition(declared.alert.where, {**columns, **key}, "alert") if declared.alert else None
+    hide = condition_of(declared.hide, {**served, **key}, "hide")
+    alert = condition_of(declared.alert.where, {**columns, **key}, "alert") if declared.alert else None
     types = [name for row in declared.rows.values() for name in (row.of, row.side_input) if name]
-    known = {event_type: shapes[event_type] for event_type in types}
+    known = {event_type: event_types[event_type] for event_type in types}
     view = SequenceView(name, declared.version, declared, known, rows, None, hide, alert)
     return replace(view, resolve=_query(view, declared.resolve)) if declared.resolve else view
 
@@ -139,14 +137,14 @@ def _query(view: SequenceView, text: str) -> Query:
     return query
 
 
-def _row(kind: str, row: Row, shapes: EventTypes, declared: Sequence) -> BoundRow:
-    fields, where = _fields((row.of,), shapes), f"row {kind}"
-    known = _fields((row.side_input,), shapes) if row.side_input else {}
+def _row(kind: str, row: Row, event_types: EventTypes, declared: Sequence) -> BoundRow:
+    fields, where = fields_of((row.of,), event_types), f"row {kind}"
+    known = fields_of((row.side_input,), event_types) if row.side_input else {}
     side_columns = {name: kind for name, kind in known.items() if name not in ENVELOPE}
     if clash := sorted(fields.keys() & side_columns.keys()):
         raise ViewError(f"row {kind}: both {row.of} and {row.side_input} have {', '.join(clash)}", "rename one of them")
     fields |= side_columns
-    _check_columns(f"row {kind}", row.columns)
+    check_columns(f"row {kind}", row.columns)
     if row.reach is None and not row.carried and declared.resolve is None:
         hint = "give it a reach, or let `resolve` yield a result that does not close before the row is consumed"
         raise ViewError(f"row {kind} has no bound on its reach and no result that could cover it", hint)
@@ -156,59 +154,25 @@ def _row(kind: str, row: Row, shapes: EventTypes, declared: Sequence) -> BoundRo
     if ts.kind != "TIMESTAMP":
         raise ViewError(f"row {kind} has a ts of kind {ts.kind}", "use a TIMESTAMP, such as occurred_at")
     columns = {column: parse(text, fields, f"{where}, column {column}") for column, text in row.columns.items()}
-    condition = _condition(row.where, fields, f"{where}, where")
-    reach = _microseconds(row.reach, f"row {kind} has the reach") if row.reach is not None else None
-    return BoundRow(kind, row, shapes[row.of], side_columns, key, ts, condition, columns, reach)
+    condition = condition_of(row.where, fields, f"{where}, where")
+    reach = microseconds(row.reach, f"row {kind} has the reach") if row.reach is not None else None
+    return BoundRow(kind, row, event_types[row.of], side_columns, key, ts, condition, columns, reach)
 
 
 _MOST_PANES = 1_440
 
 
-def _microseconds(duration: str, what: str) -> int:
-    written = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", duration)
-    if not written:
-        raise ViewError(f"{what} {duration!r}", 'write it as "30 minutes" (seconds, minutes, hours, days)')
-    return int(written[1]) * micros(written[2])
-
-
 def _window(declared: Window, is_changelog: bool) -> BoundWindow:
     if is_changelog:
         raise ViewError("a window over a changelog", "window over events; a changelog says what holds now")
-    size = _microseconds(declared.size, "the window has the size")
-    every = _microseconds(declared.every, "the window has panes of")
+    size = microseconds(declared.size, "the window has the size")
+    every = microseconds(declared.every, "the window has panes of")
     if not every or micros("day") % every or size % every or not size // every:
         hint = "its size is a multiple of `every`, and a day is one as well: size='10 minutes', every='1 minute'"
         raise ViewError(f"a window of {declared.size} every {declared.every}", hint)
     if size // every > _MOST_PANES:
         raise ViewError(f"a window of {size // every:,} panes", f"at most {_MOST_PANES:,}: choose a longer `every`")
     return BoundWindow(declared, size, every)
-
-
-def _fields(types: tuple[str, ...], shapes: EventTypes) -> dict[str, Kind]:
-    """The columns that expressions may use: the envelope and the fields of all the types."""
-    fields: dict[str, Kind] = {}
-    for event_type in types:
-        if event_type not in shapes:
-            raise ViewError(f"unknown event type {event_type}", f"known are {', '.join(sorted(shapes))}")
-        fields |= ENVELOPE if shapes[event_type].has_envelope else {}
-        for field, kind in shapes[event_type].fields.items():
-            if fields.setdefault(field, kind) != kind:
-                hint = "use views of their own for these types"
-                raise ViewError(f"field {field} is {fields[field]} and {kind}", hint)
-    return fields
-
-
-def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name) or name in RESERVED:
-        hint = "use lower case letters, digits and single underscores, and none of Tidemark's own names"
-        raise ViewError(f"{name!r} cannot be a column", hint)
-
-
-def _check_columns(of: str, names: Iterable[str]) -> None:
-    for name in names:
-        _check_name(name)
-        if name in TAKEN:
-            raise ViewError(f"{of} has a column named {name}", "rows and results have columns of that name themselves")
 
 
 def _refuse_clashes(declared: Aggregate) -> None:
@@ -227,27 +191,3 @@ def _check_top(view: AggregateView, top: Top) -> None:
         raise ViewError(f"rows are ranked by {top.by}", "name one of the measures or derived columns")
     if unknown := [name for name in top.per if name not in view.served_keys]:
         raise ViewError(f"there are ranks per {', '.join(unknown)}", f"the keys are {', '.join(view.served_keys)}")
-
-
-def _key(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
-    expression = parse(text, fields, where)
-    if expression.kind == "DOUBLE" or expression.kind.startswith("ARRAY"):
-        raise ExpressionError(text, where, f"a key cannot be {expression.kind}", "CAST it to BIGINT, DECIMAL or STRING")
-    return expression
-
-
-def _condition(text: str | None, fields: Mapping[str, Kind], where: str) -> Expression | None:
-    if text is None:
-        return None
-    expression = parse(text, fields, where)
-    if expression.kind != "BOOLEAN":
-        raise ExpressionError(text, where, f"a filter cannot be {expression.kind}", "write a condition")
-    return expression
-
-
-def _element(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
-    expression = parse(text, fields, where)
-    if expression.kind != "ARRAY<STRING>" or expression.duckdb_fails or expression.spark_fails:
-        hint = "use split(column, 'pattern')"
-        raise ExpressionError(text, where, "`each` takes an ARRAY<STRING> that cannot fail", hint)
-    return expression

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from spark_jobs.definitions.binder import ViewError, bind_aggregate
+from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView, View
+from spark_jobs.definitions.clauses import ViewError
 from spark_jobs.definitions.event_columns import EventColumns
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.definitions.stored_view import AnyView

@@ -24,7 +24,7 @@ from spark_jobs.expressions.dialect import (
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.expressions.query.render import RELATION
 
-LATE, HOT_KEY = "late", "hot_key"
+BEFORE_HORIZON, HOT_KEY = "before_horizon", "hot_key"
 Spans = tuple[str, str, str]
 """A relation of which each row covers a time: SQL of the relation, of its start and of its end."""
 
@@ -205,7 +205,7 @@ def digest(d: Dialect) -> str:
 def deferred(d: Dialect, horizon: datetime | None, hot_keys: Sequence[str]) -> dict[str, str]:
     """Reason -> SQL: whether a new row is deferred for it to the next build, as it is before the horizon or of a hot
     key; empty if none can be (docs/sequences.md, "Limits"). Raises ValueError for a bad digest."""
-    tests = {} if horizon is None else {LATE: f"ts < {since_epoch(horizon)}"}
+    tests = {} if horizon is None else {BEFORE_HORIZON: f"ts < {since_epoch(horizon)}"}
     if hot_keys:
         named = ", ".join(f"'{bytes.fromhex(key).hex()}'" for key in hot_keys)
         tests[HOT_KEY] = f"{digest(d)} IN ({named})"

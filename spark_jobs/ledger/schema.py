@@ -197,7 +197,7 @@ class Promotion(Base):
     promoted_at: Mapped[datetime] = mapped_column(default=now)
 
 
-class Definition(Base):
+class ViewText(Base):
     """What a view said when it was first computed."""
 
     __tablename__ = "definitions"

@@ -14,8 +14,8 @@ class Source:
     """One view's part of a publication. Versions are None where nothing is built: then the speed layer answers alone.
 
     batch_version: of `batch.<view>` or `batch.<view>_rows`; results_version: of `batch.<view>_results`; cut: the last
-    lsn in the build. Of a sequence, speed rows before the `horizon` and those of `hot_keys` (as by
-    `sequences.digest`) wait for the next build.
+    lsn in the build. For a sequence, speed rows before the `horizon` and those of `hot_keys` (named by
+    `sequences.digest`) are deferred to the next build.
     """
 
     batch_version: int | None

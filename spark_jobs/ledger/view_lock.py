@@ -1,7 +1,7 @@
 """A view never changes in place: its file must say what it said when the view was first computed.
 
-views -> text of each -> the ledger keeps the first one -> nothing, or DefinitionChanged with the difference.
-A stored partial does not know the expression that made it, so old and new ones would be added up without a sign.
+views -> text of each -> the ledger keeps the first one -> nothing, or ViewChanged with the difference.
+A stored partial does not know the expression that made it, so old and new ones would be added up unnoticed.
 """
 
 import difflib
@@ -14,23 +14,23 @@ from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
 
 
-class DefinitionChanged(LedgerError):
+class ViewChanged(LedgerError):
     """Which views say something else than what they were computed by, and what."""
 
 
 def check(store: Store, views: Views | Sequence[View]) -> None:
     """Compare the stored views with the ledger's texts of them; a new view's text is written down.
 
-    Raises DefinitionChanged, and changes nothing then.
+    Raises ViewChanged, and changes nothing then.
     """
-    known = store.definitions()
+    known = store.view_texts()
     changed = [view for view in views if view.id in known and known[view.id] != text_of(view)]
     if changed:
-        raise DefinitionChanged("\n".join(_told(view, known[view.id]) for view in changed))
+        raise ViewChanged("\n".join(_report(view, known[view.id]) for view in changed))
     store.define({view.id: text_of(view) for view in views if view.id not in known})
 
 
-def _told(view: View, before: str) -> str:
+def _report(view: View, before: str) -> str:
     now = text_of(view)
     difference = difflib.unified_diff(
         before.splitlines(), now.splitlines(), "computed by", "the file", lineterm="", n=1

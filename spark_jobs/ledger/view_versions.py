@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 
 from spark_jobs.ledger.database import Sessions
-from spark_jobs.ledger.schema import Definition, Promotion
+from spark_jobs.ledger.schema import Promotion, ViewText
 
 
 class ViewVersions(Sessions):
@@ -21,9 +21,9 @@ class ViewVersions(Sessions):
         """Name -> the version that it was last promoted to; a name that never was is not in it."""
         return {row.name: row.version for row in self.all(select(Promotion).order_by(Promotion.id))}
 
-    def definitions(self) -> dict[str, str]:
+    def view_texts(self) -> dict[str, str]:
         """View id -> text."""
-        return {definition.view_id: definition.text for definition in self.all(select(Definition))}
+        return {kept.view_id: kept.text for kept in self.all(select(ViewText))}
 
     def define(self, texts: Mapping[str, str]) -> None:
         """Write texts down; one that is there already stays."""
@@ -31,5 +31,5 @@ class ViewVersions(Sessions):
             return
         with self.write() as session:
             for view_id, text in texts.items():
-                if session.get(Definition, view_id) is None:
-                    session.add(Definition(view_id=view_id, text=text))
+                if session.get(ViewText, view_id) is None:
+                    session.add(ViewText(view_id=view_id, text=text))

@@ -1,4 +1,4 @@
-"""What the speed layer asks Kafka about itself: topic ids, offsets, retention.
+"""Ask Kafka about the topics that the speed layer follows: ids, offsets, retention.
 
 Kafka admin API (kafka-python) -> plain dictionaries.
 """

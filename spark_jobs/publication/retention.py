@@ -1,4 +1,4 @@
-"""`retention`: remove what nobody was promised to find.
+"""`retention`: drop due pins, expire old publications, and remove files and partials that nothing live needs.
 
 old publications -> expired -> vacuum of `batch.*` by delta-rs, keeping every version that the ledger still names; and a
 request to the speed application to trim the partials that no live publication reads.

@@ -1,4 +1,4 @@
-"""`view retire`: remove all of a view that nobody computes any more, but for its definition.
+"""`view retire`: remove all of a view that nobody computes any more, but for its text.
 
 id of a view whose file is gone -> no reader needs it -> its serving name and its batch tables are removed. The ledger
 keeps its text, so that the id never means something else; its partials go with the next trims.
@@ -22,7 +22,7 @@ class StillNeeded(LedgerError):
 
 def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[str]:
     """Remove the view; returns what was removed. Raises StillNeeded; LedgerError if there never was such a view."""
-    if view_id not in store.definitions():
+    if view_id not in store.view_texts():
         raise LedgerError(f"no layer ever computed a view {view_id}; `tidemark views` lists those that there are")
     if reasons := list(_needed(views, store, view_id)):
         raise StillNeeded(f"{view_id} is still needed: {'; '.join(reasons)}")

@@ -49,5 +49,5 @@ def hot_keys(store: Store, run_id: str) -> Iterator[str]:
             named = ", ".join(hot.key for hot in keys[:NAMED])
             yield (
                 f"{view_id}: {len(keys):,} keys have more than {settings().stretch_max_rows:,} rows in a stretch that "
-                f"goes on, such as {named}; they are served as of this build, and what they send waits for the next"
+                f"goes on, such as {named}; they are served as of this build, and their new rows wait for the next"
             )

@@ -1,7 +1,8 @@
 """Recompute facts and views from the log alone, in DuckDB, without a JVM.
 
 master.log (lsn <= cut) -> decode -> first of each identity -> partials and results. What the batch layer stored must
-equal it (I7, I8). It shares decode and the views with the batch layer, but neither engine nor SQL dialect.
+equal it (I7, I8). It shares decode, the views and, for sequences, the engine that resolves them; aggregates and
+duplicates are computed by another engine than in the batch layer.
 """
 
 from collections.abc import Sequence
@@ -90,8 +91,8 @@ def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:
     """A relation of `con` with one row per key and the view's partial columns."""
     made = con.sql(of_facts(view, DUCKDB, _facts_of(view), ())).to_arrow_table()
-    con.register(f"rebuilt_{view.id}", finished(made, view.sketches, view.partial_schema))
-    return f"rebuilt_{view.id}"
+    con.register(f"recomputed_{view.id}", finished(made, view.sketches, view.partial_schema))
+    return f"recomputed_{view.id}"
 
 
 def stored(view: SequenceView) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import duckdb
 
-from spark_jobs.definitions.binder import ViewError
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.definitions.clauses import ViewError
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
 from spark_jobs.definitions.spec import SOURCE_LSN
 from spark_jobs.engine import chained_view, partials, sequences
@@ -21,17 +21,17 @@ from spark_jobs.expressions.kinds import Kind
 D = Dialect.DUCKDB
 
 
-def check_alert(view: SequenceView, shapes: EventTypes) -> None:
+def check_alert(view: SequenceView, event_types: EventTypes) -> None:
     """What the view alerts of has the fields of the event. Raises ViewError."""
     alert = view.declaration.alert
     if alert is None:
         return
     if view.declaration.resolve is not None:
         raise ViewError("an alert of results that others may change", "alert where each row is its own result")
-    if alert.of not in shapes:
-        raise ViewError(f"unknown event type {alert.of}", f"known are {', '.join(sorted(shapes))}")
+    if alert.of not in event_types:
+        raise ViewError(f"unknown event type {alert.of}", f"known are {', '.join(sorted(event_types))}")
     columns = {**view.columns, view.key: view.rows[0].key.kind, SOURCE_LSN: "BIGINT"}
-    fields = shapes[alert.of].fields
+    fields = event_types[alert.of].fields
     wrong = [name for name, kind in fields.items() if columns.get(name) != kind]
     wrong += [name for name in alert.same if name not in columns]
     if wrong or SOURCE_LSN not in fields:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import Contracts
-from spark_jobs.definitions.binder import ViewError, bind_aggregate, bind_sequence
+from spark_jobs.definitions.binder import bind_aggregate, bind_sequence
 from spark_jobs.definitions.bound_view import View
+from spark_jobs.definitions.clauses import ViewError
 from spark_jobs.definitions.event_columns import EventColumns, EventTypes
 from spark_jobs.definitions.spec import Aggregate, Declaration, Sequence
 from spark_jobs.engine import chained_view
@@ -85,16 +86,16 @@ def project_views() -> Views:
     return load_views()
 
 
-def load_views(folder: Path | None = None, shapes: EventTypes | None = None) -> Views:
+def load_views(folder: Path | None = None, event_types: EventTypes | None = None) -> Views:
     """Load and check every view file of `folder`, by default the settings'. Raises RegistryError for a wrong one."""
     folder = folder or settings().views_folder
-    shapes = event_types_of(project_contracts()) if shapes is None else shapes
+    event_types = event_types_of(project_contracts()) if event_types is None else event_types
     declared = {}
     for file in files_of(folder):
         with _blamed(file):
             declared[file] = _declared(file)
     chained = {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
-    stored = {file: _load(file, view, shapes) for file, view in declared.items() if file not in chained}
+    stored = {file: _load(file, view, event_types) for file, view in declared.items() if file not in chained}
     loaded = Views(tuple(stored.values()))
     for file, view in stored.items():
         with _blamed(file):
@@ -123,14 +124,14 @@ def _with_chained(folder: Path, loaded: Views, declared: Mapping[Path, Aggregate
     return loaded
 
 
-def _load(file: Path, declared: Declaration, shapes: EventTypes) -> View:
+def _load(file: Path, declared: Declaration, event_types: EventTypes) -> View:
     with _blamed(file):
         view: View
         if isinstance(declared, Aggregate):
-            view = bind_aggregate(_name(file, declared), declared, shapes)
+            view = bind_aggregate(_name(file, declared), declared, event_types)
         else:
-            view = bind_sequence(_name(file, declared), declared, shapes)
-            check_alert(view, shapes)
+            view = bind_sequence(_name(file, declared), declared, event_types)
+            check_alert(view, event_types)
         _check_file(file, view)
         check_bound(view)
         return view

@@ -30,7 +30,7 @@ _KINDS = {"view": "STRING", "kind": "STRING", "of": "STRING", "grain": "STRING",
 def kind(view: Served) -> str:
     """The sort of view: an aggregate with its window, a sequence, row by row, or the view that it is chained to."""
     if isinstance(view, ChainedView):
-        return f"{kind(view.aggregate)} over {view.base.name}"
+        return f"chained {kind(view.aggregate)} of {view.base.name}"
     if isinstance(view, SequenceView):
         return "sequence" if view.declaration.resolve else "row by row"
     window = type(view.window.declaration).__name__.lower() if view.window else ""

@@ -74,7 +74,7 @@ def columns(view: Served) -> dict[str, dict[str, str]]:
 
 
 def _key(view: AggregateView, name: str, kind: str) -> dict[str, str]:
-    made_of = f"Key: {view.keys[name].text}" if name in view.keys else "Of the window: its start is in it, its end not"
+    made_of = f"Key: {view.keys[name].text}" if name in view.keys else "The window's: its start is in it, its end not"
     return {"data_type": kind, "description": made_of}
 
 

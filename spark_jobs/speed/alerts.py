@@ -1,8 +1,8 @@
-"""Alerts: of rows that a view picks out Tidemark tells others through Kafka, stream to stream.
+"""Send an event to Kafka for each row that a view picks out.
 
 speed.partials (rows of the view, by lsn) -> where -> events, byte for byte the same at each try -> their topic.
-The topic itself says how far it has been told, so that no state is kept: a start sends the last lsn once more, and an
-event that comes twice has one event_id.
+The topic itself says how far alerts were sent, so that no state is kept: a start sends those of the last lsn once more,
+and an event that comes twice has one event_id.
 """
 
 import json
@@ -46,7 +46,7 @@ class Alerts:
     def __init__(self, views: Iterable[View], status: Status) -> None:
         self._views = [view for view in views if isinstance(view, SequenceView) and view.declaration.alert]
         self._status = status
-        self._told: dict[str, int] = {}
+        self._sent_up_to: dict[str, int] = {}
         self._upto, self._again = 0, list[int]()
         self._news, self._stopped = threading.Condition(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
@@ -54,7 +54,7 @@ class Alerts:
             self._thread.start()
 
     def close(self) -> None:
-        """Stop, at the latest after what is being told."""
+        """Stop, at the latest after what is being sent."""
         self._stopped.set()
         with self._news:
             self._news.notify()
@@ -76,7 +76,7 @@ class Alerts:
                     return
                 first, upto, self._again = min(self._again), self._upto, []
             try:
-                self._tell(first, upto)
+                self._send(first, upto)
             except Exception as error:
                 log.exception("alerts wait, and are tried again")
                 self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
@@ -85,7 +85,7 @@ class Alerts:
             else:
                 self._status.problem(PROBLEM, None)
 
-    def _tell(self, first: int, upto: int) -> None:
+    def _send(self, first: int, upto: int) -> None:
         """Lsn by lsn, each acknowledged before the next: what the topic has last is then the only one in doubt."""
         due: dict[int, list[Record]] = defaultdict(list)
         for view in self._views:
@@ -95,15 +95,15 @@ class Alerts:
             with Producer() as producer:
                 for _, records in sorted(due.items()):
                     producer.send(records)
-        self._told = {view.column: upto for view in self._views}
+        self._sent_up_to = {view.column: upto for view in self._views}
 
     def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[int, Record]]:
         alert = view.declaration.alert
         assert alert is not None
         contract = project_contracts().of(alert.of)
-        if view.column not in self._told:
-            self._told[view.column] = last_alerted_lsn(contract.topic) - 1
-        rows = rows_of(view, min(self._told[view.column], first - 1), upto)
+        if view.column not in self._sent_up_to:
+            self._sent_up_to[view.column] = last_alerted_lsn(contract.topic) - 1
+        rows = rows_of(view, min(self._sent_up_to[view.column], first - 1), upto)
         headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
         for event in events(view, alert, rows) if rows.num_rows else ():
             key = str(event[contract.key]).encode()
@@ -131,7 +131,7 @@ def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[st
     for row in picked.to_pylist():
         same = json.dumps([view.name, *(row[name] for name in alert.same)])
         yield {
-            # The same for the same row, whenever and however often it is told (RFC 9562, version 5).
+            # The same for the same row, whenever and however often it is sent (RFC 9562, version 5).
             "event_id": str(uuid.uuid5(NAMESPACE, same)),
             "event_type": alert.of,
             "occurred_at": row["occurred_at"],
@@ -144,7 +144,7 @@ def encoded(event: Mapping[str, Any]) -> bytes:
 
 
 def last_alerted_lsn(topic: str) -> int:
-    """The highest lsn that the topic's last records tell of; 0 where there is none, or only what others sent."""
+    """The highest lsn that the topic's last records name; 0 where there is none, or only what others sent."""
     with closing(KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)) as consumer:
         numbers = consumer.partitions_for_topic(topic) or ()
         return max((_last(consumer, TopicPartition(topic, number)) for number in numbers), default=0)

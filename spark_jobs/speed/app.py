@@ -164,8 +164,8 @@ class SpeedLayer:
             records = self._stamped(batch, lsn)
             control = land.control(self.epoch, ranges, topic_ids, started_at)
             clock = Clock()
-            landed = self._in_process if size <= settings().direct_records else self._distributed
-            count, taken = landed(records, lsn, control, clock)
+            land_and_decode = self._in_process if size <= settings().in_process_records else self._distributed
+            count, taken = land_and_decode(records, lsn, control, clock)
             outcome = self._process(taken, lsn, count, clock.started_at)
             clock.lap("partials")
             self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.epoch)

@@ -44,12 +44,12 @@ def compact(turn: threading.Lock) -> None:
     partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span()):
         _join(span, current_span() if span == OPEN else span, turn)
-    landed = DeltaTable(tables.path(tables.MASTER_LOG))
-    files = pa.table(landed.get_add_actions(flatten=True))
+    master_log = DeltaTable(tables.path(tables.MASTER_LOG))
+    files = pa.table(master_log.get_add_actions(flatten=True))
     small = files.filter(pc.less(files["size_bytes"], LOG_FILE))["partition.landed_on"]
     for day, count in Counter(small.to_pylist()).items():
         if count >= MANY_LOG_FILES:
-            landed.optimize.compact(partition_filters=[("landed_on", "=", f"{day:%Y-%m-%d}")], target_size=LOG_FILE)
+            master_log.optimize.compact(partition_filters=[("landed_on", "=", f"{day:%Y-%m-%d}")], target_size=LOG_FILE)
             log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, count)
 
 

@@ -35,7 +35,7 @@ FAILURE_ROW = "__failed__"
 """A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
 REPORT = pa.schema([*task_files.REPORT, *FIXED])
 """What the driver is told: files, the control rows of rejected records, and failures."""
-LANDED, FACTS, PARTIALS = "landed", "facts", "partials"
+LOG_FILES, FACTS, PARTIALS = "log", "facts", "partials"
 """Files of the report: of the log, with the number of their records; of facts between the halves; of speed.partials."""
 
 Facts = Mapping[str, pa.Table]
@@ -81,12 +81,12 @@ def take(records: DataFrame | LogRecords, history: SchemaHistory, landed_on: dat
     task = _taking(read, history, landed_on, tables.path(tables.MASTER_LOG), staged_facts.root())
     report = task_files.run(frame, task, REPORT)
     files = task_files.files(report)
-    landed = files.get(LANDED, [])
+    log_files = files.get(LOG_FILES, [])
     return StagedBatch(
         spark=frame.sparkSession,
         rejects=_of_kind(report, row_types.REJECT_ROW),
-        landed=[file for _, file in landed],
-        records=sum(count for count, _ in landed),
+        landed=[file for _, file in log_files],
+        records=sum(count for count, _ in log_files),
         facts=[file for _, file in files.get(FACTS, ())],
     )
 
@@ -103,19 +103,21 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
                 decoded = decode_logged(records, history)
                 facts.add(decoded.facts)
                 yield from _in_report(record_rows(row_types.REJECT_ROW, decoded.rejects))
-            yield from reported(LANDED, log.written(), count, REPORT)
+            yield from reported(LOG_FILES, log.written(), count, REPORT)
             yield from reported(FACTS, facts.written(), schema=REPORT)
 
     return run
 
 
-def _deriving(files: Sequence[Written], views: Sequence[View], duplicates: pa.Table, given: Facts, root: str) -> Task:
+def _deriving(
+    files: Sequence[Written], views: Sequence[View], duplicates: pa.Table, side_inputs: Facts, root: str
+) -> Task:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         schema = pass_rows.partials_schema(views)
         with FileWriter(root, (SPAN, OPEN)) as partials:
             for number in task_files.numbers(batches):
                 for facts in staged_facts.portions(files[number].address):
-                    passed = pass_rows.views_over(facts, views, duplicates, given)
+                    passed = pass_rows.views_over(facts, views, duplicates, side_inputs)
                     for rows in pass_rows.partial_rows(passed, schema):
                         partials.add(rows)
                     failures = ((0, {"view": view, "reason": reason}) for view, reason in passed.failed.items())

@@ -1,4 +1,4 @@
-"""Between micro-batches: heartbeat, lag and retention alarms, compaction, requests of others.
+"""Beside the micro-batches: alarms of lag and retention, compaction, and the trims that others ask for.
 
 clock + ledger requests -> compaction and trimming of the hot tables. What removes a file of speed.partials is
 committed under the turn of the micro-batches: two commits at a time would be a conflict where one of them removes.

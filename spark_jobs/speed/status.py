@@ -1,6 +1,6 @@
 """What the speed application tells about itself: its heartbeat in the ledger.
 
-counts, times, alarms -> ledger heartbeat `speed` -> `tidemark speed status`, the `speed_layer` DAG, the console.
+counts, times, alarms -> ledger heartbeat `speed` -> `tidemark speed status`, the DAG `speed_layer`.
 """
 
 import datetime as dt

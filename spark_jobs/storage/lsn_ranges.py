@@ -1,6 +1,6 @@
-"""Which lsns a run decodes: the new ones, and those that hold the days to build again. Pure.
+"""Which lsns a run decodes: the new ones, and older ones that it decodes again. Pure.
 
-(previous cut, cut] + the lsns of some days -> ranges -> SQL predicates.
+(previous cut, cut] + the older lsns -> ranges -> SQL predicates.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ class Scope:
 
 
 def scope(previous: int, cut: int, lsns: Iterable[int] = ()) -> Scope:
-    """The scope of a run; `lsns`: those that hold the days to build again."""
+    """The scope of a run; `lsns`: those to decode again."""
     return Scope(previous, cut, tuple(ranges_of(n for n in lsns if n <= previous)))
 
 

@@ -1,7 +1,4 @@
-"""Names, paths and column types of every table, in one place.
-
-Arrow schemas are the source; Spark's are derived from them where Spark is at hand.
-"""
+"""Names and paths of every table, in one place."""
 
 from spark_jobs.settings import settings
 

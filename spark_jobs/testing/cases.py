@@ -1,5 +1,4 @@
-"""Try a view on a handful of events, without Spark or Kafka: as batch, as speed, and merged at every cut; or on random
-ones, by `check`.
+"""Try a view on a few events, as batch, as speed, and merged at every cut; `check` tries it on random ones.
 
 events.yaml -> facts (Arrow) -> partials -> merged -> answer, all in DuckDB. tests/views/<view>/<case>/ holds
 `events.yaml` (a list of micro-batches, each a list of `{event_type: {field: value}}`) and `expect.yaml` (the answer's

@@ -111,7 +111,7 @@ def _laws(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str,
     if stored.side_inputs:
         return  # side inputs go by micro-batches
     together = cases.facts([list(chain(*repeated))])
-    yield "how events fall into micro-batches is nothing", trial.answer({}, together), whole
+    yield "how events are divided into micro-batches changes no answer", trial.answer({}, together), whole
     if facts and isinstance(stored, SequenceView) and stored.declaration.resolve:
         yield from _undivided(stored, facts)
 

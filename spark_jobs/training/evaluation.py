@@ -66,7 +66,7 @@ def _ratio(part: int, whole: int) -> float:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """A model, evaluated tonight: its scores of the held-out examples; version: None if it has none yet.
 
     cut: what it was trained up to.
@@ -84,7 +84,7 @@ class Decision(NamedTuple):
     reason: str
 
 
-def decide(candidate: Judged, in_force: Judged | None, least_f1: float) -> Decision:
+def decide(candidate: Evaluated, in_force: Evaluated | None, least_f1: float) -> Decision:
     """Whether to promote, with the reason in words. `least_f1` counts where no model is in force to compare with."""
     new = candidate.confusion.f1
     if in_force is None:

@@ -23,8 +23,8 @@ def state(model: Model, promotions: Sequence[ModelPromotion]) -> str:
 
 
 def listed(model: Model, promotions: Sequence[ModelPromotion]) -> dict[str, Any]:
-    judged = model.metrics["candidate"]
-    measures = {name: f"{judged[name]:.3f}" for name in ("precision", "recall", "f1")}
+    evaluated = model.metrics["candidate"]
+    measures = {name: f"{evaluated[name]:.3f}" for name in ("precision", "recall", "f1")}
     return {
         "model": model.model,
         "version": model.version,
@@ -42,19 +42,19 @@ def weights(model: Model) -> Rows:
     return [{"feature": name, "weight": weight} for name, weight in of.items()]
 
 
-def confusion(judged: dict[str, Any]) -> Rows:
+def confusion(evaluated: dict[str, Any]) -> Rows:
     """The confusion table: a row per true class, a column per answer of the model."""
     return [
-        {"": "a yes", "flagged": judged["tp"], "let pass": judged["fn"]},
-        {"": "a no", "flagged": judged["fp"], "let pass": judged["tn"]},
+        {"": "a yes", "flagged": evaluated["tp"], "let pass": evaluated["fn"]},
+        {"": "a no", "flagged": evaluated["fp"], "let pass": evaluated["tn"]},
     ]
 
 
 def compared(model: Model) -> Rows:
     """The version and the one that was in force, on the same held-out examples."""
-    judged = [{"version": model.version, **model.metrics["candidate"]}, model.metrics["in_force"]]
+    evaluated = [{"version": model.version, **model.metrics["candidate"]}, model.metrics["in_force"]]
     names = ("precision", "recall", "f1")
-    return [{"version": row["version"], **{name: f"{row[name]:.4f}" for name in names}} for row in judged if row]
+    return [{"version": row["version"], **{name: f"{row[name]:.4f}" for name in names}} for row in evaluated if row]
 
 
 def lines(model: Model, promotions: Sequence[ModelPromotion]) -> list[str]:
@@ -64,7 +64,7 @@ def lines(model: Model, promotions: Sequence[ModelPromotion]) -> list[str]:
         f"{model.model} version {model.version}: {state(model, promotions)}; {model.reason}",
         f"trained by run {model.run_id} up to lsn {model.cut}, in {model.seconds:.1f} s",
         f"trained on {of['training']:,} examples, {of['training_yes']:,} of them a yes; "
-        f"judged on {of['held_out']:,} held out, {of['held_out_yes']:,} of them a yes",
+        f"evaluated on {of['held_out']:,} held out, {of['held_out_yes']:,} of them a yes",
     ]
     if drift is not None:
         version = model.metrics["in_force"]["version"]

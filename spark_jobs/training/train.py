@@ -12,7 +12,7 @@ from spark_jobs.ledger.schema import Build, Model
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel
 from spark_jobs.training import examples, promotion
-from spark_jobs.training.evaluation import Histogram, Judged, confusion, decide, disagreement
+from spark_jobs.training.evaluation import Evaluated, Histogram, confusion, decide, disagreement
 from spark_jobs.training.examples import Examples, Part
 from spark_jobs.training.linear import Weights
 
@@ -62,9 +62,9 @@ def _trained(store: Store, model: BoundModel, build: Build, split: Examples, fit
     weights = fit(split.names, split.training)
     seconds = time.monotonic() - started
     promotion.check(model, weights)
-    candidate = _judged(weights, split, build.cut)
+    candidate = _evaluated(weights, split, build.cut)
     old = store.model_in_force(model.name)
-    in_force = None if old is None else _judged(Weights(**old.weights), split, old.cut, old.version)
+    in_force = None if old is None else _evaluated(Weights(**old.weights), split, old.cut, old.version)
     decision = decide(candidate, in_force, model.declaration.least_f1)
     return store.record_model(
         Model(
@@ -80,12 +80,12 @@ def _trained(store: Store, model: BoundModel, build: Build, split: Examples, fit
     )
 
 
-def _judged(weights: Weights, split: Examples, cut: int, version: int | None = None) -> Judged:
+def _evaluated(weights: Weights, split: Examples, cut: int, version: int | None = None) -> Evaluated:
     scores = weights.scores(split.names, split.held_out.features)
-    return Judged(weights, scores, confusion(scores, split.held_out.labels), cut, version)
+    return Evaluated(weights, scores, confusion(scores, split.held_out.labels), cut, version)
 
 
-def _metrics(split: Examples, candidate: Judged, in_force: Judged | None, old: Model | None) -> dict[str, Any]:
+def _metrics(split: Examples, candidate: Evaluated, in_force: Evaluated | None, old: Model | None) -> dict[str, Any]:
     """What the ledger keeps; `histogram` of the candidate's held-out scores is what later drift is measured from."""
     metrics: dict[str, Any] = {
         "examples": split.counts(),

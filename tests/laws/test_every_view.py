@@ -181,5 +181,5 @@ def test_the_kit_finds_micro_batches_that_matter(monkeypatch: pytest.MonkeyPatch
         return facts(sized)
 
     monkeypatch.setattr(cases, "facts", counted)
-    with pytest.raises(laws.LawBroken, match="how events fall into micro-batches is nothing"):
+    with pytest.raises(laws.LawBroken, match="how events are divided into micro-batches changes no answer"):
         cases.check(view)

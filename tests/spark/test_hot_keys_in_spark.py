@@ -34,7 +34,7 @@ def test_a_bot_waits_for_builds_and_nobody_else_does(lake: Lake, monkeypatch: py
     lake.use("sessions")
     lake.land([*(page(n, BOT) for n in range(5)), page(10, PERSON)])
     ensure_serving(lake.rows, lake.views, lake.store)
-    assert pages(lake) == {BOT: 5, PERSON: 1}, "nothing is capped before a build"
+    assert pages(lake) == {BOT: 5, PERSON: 1}, "no key is hot before a build"
     assert lake.run("r1") is not None
     lake.land([page(20, BOT), page(21, PERSON)])
     assert pages(lake) == {BOT: 5, PERSON: 2}

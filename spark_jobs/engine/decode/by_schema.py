@@ -2,9 +2,9 @@
 
 records, SchemaHistory -> a stretch of lsns with the same schemas after the other -> Decoded
 
-A record is judged by the versions in force at its lsn. Of those rejected by them, the ones that the versions in force
-at the cut accept are facts after all: a schema that comes after its records takes them out of quarantine (I13). So the
-facts of a cut are decided by the log up to the cut, and by nothing else.
+A record is judged by the versions in force at its lsn. A record that they reject is still a fact if the versions in
+force at the cut accept it: a schema that comes after its records takes them out of quarantine (I13). So the facts of a
+cut are decided by the log up to the cut, and by nothing else.
 """
 
 from collections import defaultdict

@@ -24,7 +24,7 @@ from spark_jobs.serving.local_answer import LocalAnswers
 D = Dialect.DUCKDB
 
 LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
-DEFERRED = {sequences.LATE: LATE, sequences.HOT_KEY: HOT_KEY}
+DEFERRED = {sequences.BEFORE_HORIZON: LATE, sequences.HOT_KEY: HOT_KEY}
 OF_PARTIALS = (NOT_COVERED, DUPLICATE, NEWER_SCHEMA)
 """Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
 RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)

@@ -1,4 +1,4 @@
-"""I3: what readers see is what an independent program makes of the same records, row by row.
+"""I3: what readers see is what the oracle says, or what the log gives when it is recomputed; row by row.
 
 pin at head (Thrift) | log -> expected (oracle, or recomputed) -> one Finding per serving view, which says by which.
 """
@@ -127,21 +127,21 @@ def is_as_expected(view: Served, pinned: Pinned) -> Finding:
     if not pinned.pin.head:
         raise Absent("nothing has landed yet")
     served = pinned.answer(view)
-    found = compared(view, served, pinned.second_way.expected(view), pinned.merged, pinned.causes_past)
-    if found.state is State.HOLDS or not isinstance(view, ChainedView):
-        return found
+    finding = compared(view, served, pinned.second_way.expected(view), pinned.merged, pinned.causes_past)
+    if finding.state is State.HOLDS or not isinstance(view, ChainedView):
+        return finding
     return inherited(
-        view, served, found, is_as_expected(serving_plan.base_of(view, pinned.merged), pinned), pinned.merged
+        view, served, finding, is_as_expected(serving_plan.base_of(view, pinned.merged), pinned), pinned.merged
     )
 
 
-def inherited(view: ChainedView, served: pa.Table, found: Finding, below: Finding, merged: LocalAnswers) -> Finding:
-    """What a view over another differs in by the other's named limits alone; `below`: the finding of that one."""
+def inherited(view: ChainedView, served: pa.Table, finding: Finding, below: Finding, merged: LocalAnswers) -> Finding:
+    """How a chained view differs by the named limits of its base alone; `below`: the finding of the base."""
     merged.con.register("served", served)
     strays = compare(merged.con, merged.answer(view), "FROM served", _shape(view))
     if strays.differing or below.state is not State.HOLDS or LIMITED not in below.note:
-        return found
-    return law_of(view).finding(found.checked, (), note=f"{found.note}; of {view.base.name}: {below.note}")
+        return finding
+    return law_of(view).finding(finding.checked, (), note=f"{finding.note}; of {view.base.name}: {below.note}")
 
 
 def compared(
@@ -159,16 +159,16 @@ def compared(
     con.register("built", expected.rows)
     cut = merged.sources[serving_plan.stored_of(view, merged).id].cut
     note = f"by {expected.by}; head {merged.head}, cut {cut}"
-    found = compare(con, "FROM built", "FROM served", shape)
-    if not found.differing or isinstance(view, ChainedView):
-        return law.finding(found.rows, found.first(names), found.differing, note)
+    comparison = compare(con, "FROM built", "FROM served", shape)
+    if not comparison.differing or isinstance(view, ChainedView):
+        return law.finding(comparison.rows, comparison.first(names), comparison.differing, note)
     own = replace(shape, values=[name for name in shape.values if name not in view.lookups])
     strays = compare(con, merged.answer(view), "FROM served", shape, "strays")  # not even what the files give (I20)
-    attributed = attribute(merged, view, replace(found, shape=own), causes_past(cut), LocalAnswers.answer, strays)
+    attributed = attribute(merged, view, replace(comparison, shape=own), causes_past(cut), LocalAnswers.answer, strays)
     said = replace(attributed, shape=shape).first(names, where="cause IS NULL")
     causes = counts_by_cause(attributed)
     within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes.items() if cause)
-    return law.finding(found.rows, said, causes.get(None, 0), note + within)
+    return law.finding(comparison.rows, said, causes.get(None, 0), note + within)
 
 
 def _shape(view: Served, approximate: Mapping[str, float] | None = None) -> Shape:

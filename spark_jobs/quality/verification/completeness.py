@@ -1,6 +1,6 @@
 """I1 and I2: nothing lost, nothing counted twice, no byte changed.
 
-master.log, facts.*, Kafka's offsets, the producers' ledger -> Findings.
+master.log, facts.*, Kafka's offsets, the producer ledger -> Findings.
 """
 
 from collections.abc import Callable, Mapping, Sequence

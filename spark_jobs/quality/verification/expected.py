@@ -1,6 +1,6 @@
-"""What readers should see, by another program than the platform's: the project's oracle, or the views recomputed.
+"""What readers should see: the answers of the project's oracle, or the views recomputed from the log.
 
-log + producers' ledger -> records -> oracle -> rows; where the oracle lacks the view: log -> recompute -> rows
+log + producer ledger -> records -> oracle -> rows; where the oracle lacks the view: log -> recompute -> rows
 """
 
 import sys

@@ -73,13 +73,13 @@ class Law:
         """Run the check and time it. Whatever keeps it from looking is a finding of its own, and hides no other."""
         started = time.perf_counter()
         try:
-            found = check()
+            finding = check()
         except (Absent, Unable) as reason:
-            found = Finding(self.invariant, self.text, reason.state, note=str(reason))
+            finding = Finding(self.invariant, self.text, reason.state, note=str(reason))
         except Exception as error:
             note = next(iter(str(error).splitlines()), "no reason given")
-            found = Finding(self.invariant, self.text, State.UNABLE, note=f"{type(error).__name__}: {note}")
-        return replace(found, seconds=round(time.perf_counter() - started, 2))
+            finding = Finding(self.invariant, self.text, State.UNABLE, note=f"{type(error).__name__}: {note}")
+        return replace(finding, seconds=round(time.perf_counter() - started, 2))
 
 
 Check = tuple[Law, Callable[[], Finding]]

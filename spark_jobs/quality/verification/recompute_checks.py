@@ -1,6 +1,6 @@
-"""I7: a rebuild at the same cut changes nothing.
+"""I7: recomputed from the log, facts and batch tables are what is stored.
 
-rebuild (DuckDB, from the log) | what the batch layer stored -> Findings: facts, rejects, duplicates; then every view.
+recompute (DuckDB, from the log) | what the batch layer stored -> Findings: facts, rejects, duplicates; then every view.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ FACTS = Law("I7", "facts are what the log gives", "rows")
 
 
 def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
-    """Facts, quarantined records and duplicates at or below the cut are those that the log gives, rebuilt in `con`."""
+    """Facts, quarantined records and duplicates up to the cut are those that the log gives, recomputed in `con`."""
     relations = {
         tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in project_contracts()
     }
@@ -44,20 +44,20 @@ def law_of(view: View) -> Law:
 
 
 def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View) -> Finding:
-    """The view's batch tables are those that the facts give. `con`: with the facts rebuilt; `stored`: head = cut."""
+    """The view's batch tables are those that the facts give. `con`: with the facts recomputed; `stored`: head = cut."""
     if isinstance(view, AggregateView):
         parts = {"": (stored.own(view), recompute.answer(con, view), shape_of(view, tolerance=1e-9))}
     else:
         parts = _of_sequence(stored, view)
     comparisons: dict[str, Comparison] = {}
-    for what, (query, rebuilt, shape) in parts.items():
+    for what, (query, recomputed, shape) in parts.items():
         con.register("stored_rows", stored.con.sql(query).to_arrow_table())
-        comparisons[what] = compare(con, "FROM stored_rows", rebuilt, shape, f"differing_{len(comparisons)}")
+        comparisons[what] = compare(con, "FROM stored_rows", recomputed, shape, f"differing_{len(comparisons)}")
     return _finding(law_of(view), comparisons)
 
 
 def _of_sequence(stored: LocalAnswers, view: SequenceView) -> dict[str, tuple[str, str, Shape]]:
-    """What is compared -> SELECT of the stored rows, SELECT of the rebuilt ones, and their shape."""
+    """What is compared -> SELECT of the stored rows, SELECT of the recomputed ones, and their shape."""
     horizon = stored.sources[view.id].horizon
     late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
     row_table, result_table = stored.built(view)
@@ -72,6 +72,8 @@ def _of_sequence(stored: LocalAnswers, view: SequenceView) -> dict[str, tuple[st
 
 def _finding(law: Law, comparisons: Mapping[str, Comparison]) -> Finding:
     """One finding about all of them; each differing row after what was compared."""
-    said = [f"{what}{row}" for what, compared in comparisons.items() for row in compared.first(("stored", "rebuilt"))]
+    said = [
+        f"{what}{row}" for what, compared in comparisons.items() for row in compared.first(("stored", "recomputed"))
+    ]
     rows = sum(compared.rows for compared in comparisons.values())
     return law.finding(rows, said, sum(compared.differing for compared in comparisons.values()))

@@ -1,6 +1,6 @@
 """`tidemark verify`: the invariants, looked at on the running platform.
 
-Kafka, the tables' files, the ledger, the producers' ledger, the oracle, a pin over Thrift -> one Finding per law.
+Kafka, the tables' files, the ledger, the producer ledger, the oracle, a pin over Thrift -> one Finding per law.
 No JVM is started. Each check names what it compared and the first breaches; what it cannot look at, it says.
 """
 
@@ -90,7 +90,7 @@ class Scene:
         return name
 
     @cached_property
-    def rebuilt(self) -> duckdb.DuckDBPyConnection:
+    def recomputed(self) -> duckdb.DuckDBPyConnection:
         """The facts up to the cut, made once more from the log."""
         return recompute.facts(self.built_cut, cut=self.cut)
 
@@ -106,7 +106,7 @@ def checks(scene: Scene) -> Iterator[Check]:
     yield continuity.RANGES, lambda: continuity.offsets_chain(scene.con)
     yield continuity.PLACES, lambda: continuity.records_lie_in_their_range(scene.con)
     yield continuity.COVERAGE, lambda: continuity.views_are_covered(scene.con, cuts, scene.head)
-    yield recompute_checks.FACTS, lambda: recompute_checks.facts_stand(scene.rebuilt, scene.built_cut)
+    yield recompute_checks.FACTS, lambda: recompute_checks.facts_stand(scene.recomputed, scene.built_cut)
     for view in scene.views:
         yield recompute_checks.law_of(view), partial(_view_stands, scene, view)
 
@@ -117,7 +117,7 @@ def _view_stands(scene: Scene, view: View) -> Finding:
         raise Absent("not built yet")
     if source.cut != scene.cut:
         raise Absent(f"held back at cut {source.cut}, the facts are at {scene.cut}")
-    return recompute_checks.view_stands(scene.rebuilt, LocalAnswers(scene.views, scene.sources, source.cut), view)
+    return recompute_checks.view_stands(scene.recomputed, LocalAnswers(scene.views, scene.sources, source.cut), view)
 
 
 def verify(store: Store, views: Views, say: Callable[[str], None], only: frozenset[str] = frozenset()) -> list[Finding]:

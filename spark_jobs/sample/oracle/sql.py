@@ -1,4 +1,4 @@
-"""SQL that several of the oracle's answers have in common, over the tables of `oracle_events`."""
+"""SQL that several of the oracle's answers have in common, over the tables of `oracle.events`."""
 
 NAMES = """
     SELECT carrier, name FROM airline_changed

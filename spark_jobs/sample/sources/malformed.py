@@ -50,7 +50,7 @@ FLAT = (
     Way("bad_timestamp", lambda value: _changed(value, {"occurred_at": "2025-03-01T12:00:00.000"})),
     Way("wrong_type", lambda value: _changed(value, {"occurred_at": 1_740_830_400_000})),
 )
-"""Of events whose own fields stand at the top."""
+"""For events whose own fields stand at the top."""
 
 
 def ways(contract: Contract) -> list[Way]:

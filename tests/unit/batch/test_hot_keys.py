@@ -38,7 +38,7 @@ def platform(platform_home: Any) -> Platform:
 
 
 def built(platform: Platform) -> dict[str, Source]:
-    """As published, with the keys that are capped in it."""
+    """As published, with the keys that are hot in it."""
     sources = platform.build()
     named = {view.id: hot_keys(view, sources[view.id].batch_version or 0, MOST) for view in platform.views}
     return {
@@ -53,7 +53,7 @@ def pages(platform: Platform, sources: dict[str, Source]) -> dict[int, int]:
     return dict(merged.con.sql(f"SELECT user_id, sum(pages)::BIGINT FROM ({answer}) GROUP BY ALL").fetchall())
 
 
-def test_only_what_is_long_and_goes_on_is_capped(platform: Platform) -> None:
+def test_only_what_is_long_and_goes_on_is_hot(platform: Platform) -> None:
     sources = platform.build()
     version = sources["sessions"].batch_version or 0
     (one,) = hot_keys(platform.views["sessions"], version, MOST)
@@ -63,7 +63,7 @@ def test_only_what_is_long_and_goes_on_is_capped(platform: Platform) -> None:
     assert all(hot_keys(platform.views[name], sources[name].batch_version or 0, MOST) == [] for name in VIEWS[1:])
 
 
-def test_a_capped_key_is_served_as_of_its_build_and_all_others_at_once(platform: Platform) -> None:
+def test_a_hot_key_is_served_as_of_its_build_and_all_others_at_once(platform: Platform) -> None:
     before = platform.build(), built(platform)
     platform.land([*visits(BOT, 30, 40), *visits(1, 30, 33), *visits(3, 30, 32)])
     free, held = (pages(platform, sources) for sources in before)
@@ -72,7 +72,7 @@ def test_a_capped_key_is_served_as_of_its_build_and_all_others_at_once(platform:
     assert pages(platform, built(platform)) == free, "the next build has it all"
 
 
-def test_agreement_knows_why_a_capped_key_differs(platform: Platform) -> None:
+def test_agreement_knows_why_a_hot_key_differs(platform: Platform) -> None:
     old = built(platform)
     platform.land([*visits(BOT, 30, 40), *visits(1, 30, 33)])
     found = {one.view: one for one in agree(platform.views, old, platform.build(), {})}

@@ -12,7 +12,7 @@ from spark_jobs.definitions.measures.exact import Count, Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
-from spark_jobs.ledger.view_lock import DefinitionChanged
+from spark_jobs.ledger.view_lock import ViewChanged
 from spark_jobs.registry.views import Views, event_types_of, project_views
 
 DECLARED = Aggregate(
@@ -45,7 +45,7 @@ def test_what_decides_the_numbers_is_refused_with_the_difference(
 ) -> None:
     store = ledger.open()
     view_lock.check(store, views())
-    with pytest.raises(DefinitionChanged) as refused:
+    with pytest.raises(ViewChanged) as refused:
         view_lock.check(store, views(**changed))
     first, *difference = str(refused.value).splitlines()
     assert first.startswith("orders has changed, but is still version 1") and "orders_v2.py beside it" in first
@@ -58,7 +58,7 @@ def test_words_for_people_and_a_new_version_may_come(platform_home: Path) -> Non
     view_lock.check(store, views())
     view_lock.check(store, views(description="how many orders a store has", owner="others"))
     view_lock.check(store, views(version=2, where="quantity > 1"))
-    assert store.definitions().keys() == {"orders", "orders_v2"}
+    assert store.view_texts().keys() == {"orders", "orders_v2"}
 
 
 def test_the_same_sequence_on_other_lines_is_the_same(platform_home: Path) -> None:
@@ -72,6 +72,6 @@ def test_the_same_sequence_on_other_lines_is_the_same(platform_home: Path) -> No
 def test_the_batch_layer_plans_nothing_for_a_changed_view(platform_home: Path) -> None:
     store = ledger.open()
     store.define({"sessions": "view: Aggregate\n"})
-    with pytest.raises(DefinitionChanged, match="sessions has changed"):
+    with pytest.raises(ViewChanged, match="sessions has changed"):
         view_lock.check(store, project_views())
-    assert store.definitions() == {"sessions": "view: Aggregate\n"}
+    assert store.view_texts() == {"sessions": "view: Aggregate\n"}

@@ -44,7 +44,7 @@ def server(store: Store) -> Server:
 def test_the_last_version_goes_with_its_name_and_tables(server: Server, store: Store) -> None:
     assert retire(server, WITHOUT, store, "word_count") == ["serving.word_count", "batch.word_count"]
     assert not Path(tables.path("batch.word_count")).exists() and Path(tables.path("batch.orders_by_day")).exists()
-    assert "DROP VIEW serving.word_count" in server.said and "word_count" in store.definitions()
+    assert "DROP VIEW serving.word_count" in server.said and "word_count" in store.view_texts()
 
 
 def test_a_second_time_finds_nothing_left(server: Server, store: Store) -> None:

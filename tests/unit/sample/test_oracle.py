@@ -1,10 +1,9 @@
-"""The oracle: small answers by hand, the known figures of the flights, and the same answers as the views give."""
+"""The oracle: small answers by hand, and the same answers as the views give."""
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 
 import pyarrow as pa
@@ -20,8 +19,6 @@ from spark_jobs.sample import generate, producer_ledger
 from spark_jobs.sample.block import Block, facts
 from spark_jobs.sample.oracle import answers
 from spark_jobs.sample.oracle.answers import Oracle, expected
-from spark_jobs.sample.producer import Sent
-from spark_jobs.sample.producer_ledger import table_of
 from spark_jobs.sample.sources import nycflights
 from spark_jobs.testing import cases
 from tests.landed import LANDED, landed, unlisted
@@ -70,17 +67,6 @@ def flights() -> pa.Table:
     return landed(nycflights.blocks(limit=6_000), lsns=LSNS)
 
 
-@cache
-def year() -> Oracle:
-    """Every flight, as the producer ledger has it."""
-    offsets: Counter[str] = Counter()
-    tables_ = []
-    for block in nycflights.blocks():
-        tables_.append(table_of([Sent(block, 0, offsets[block.topic], START)]))
-        offsets[block.topic] += len(block)
-    return Oracle(pa.concat_tables(tables_))
-
-
 def answer(table: pa.Table) -> list[dict]:
     return cases.in_order(table.to_pylist())
 
@@ -119,25 +105,6 @@ def test_views_and_oracle_give_the_same_answer_from_the_same_records_at_ten_cuts
 def test_records_that_nobody_listed_give_the_same_answers(view):
     records = {"airline_names": flights, "late_and_rejected": arrived}.get(view, town)()
     assert answer(expected(view, unlisted(records))) == answer(expected(view, records))
-
-
-def test_the_year_has_the_known_departures_and_cancellations():
-    by_hour = year().expected("departures_by_airport_hour").to_pandas()
-    totals = by_hour.groupby("origin")[["departures", "cancellations"]].sum()
-    assert totals.to_dict() == {
-        "departures": {"EWR": 117_596, "JFK": 109_416, "LGA": 101_509},
-        "cancellations": {"EWR": 3_239, "JFK": 1_863, "LGA": 3_153},
-    }
-
-
-def test_the_year_has_the_delays_that_pandas_finds_in_the_csv_file():
-    raw = nycflights.flights().dropna(subset=["dep_delay"])
-    mine = year().expected("delay_by_carrier_day").to_pandas()
-    assert (mine["mean_delay"] * mine["departures"]).sum() == pytest.approx(raw["dep_delay"].sum())
-    united = raw[(raw["carrier"] == "UA") & (raw["departed_at"].dt.strftime("%Y-%m-%d") == "2013-07-28")]["dep_delay"]
-    row = mine[(mine["carrier"] == "UA") & (mine["day"] == date(2013, 7, 28))].iloc[0]
-    assert row["carrier_name"] == "United Air Lines Inc." and row["departures"] == len(united)
-    assert (row["mean_delay"], row["variance_delay"]) == pytest.approx((united.mean(), united.var()))
 
 
 def event(event_type: str, number: int, at: str, **fields: object) -> tuple[str, bytes]:

@@ -122,7 +122,7 @@ def test_a_view_that_was_never_built_is_explained_by_speed_alone(platform: Platf
     assert [one["offset"] for one in found.events] == [0]
 
 
-def test_a_sequence_shows_the_results_it_replaces_and_the_late_rows_that_wait(platform: Platform) -> None:
+def test_a_sequence_shows_the_results_it_replaces_and_the_rows_that_are_deferred(platform: Platform) -> None:
     platform.land([page(0), page(10), page(0, user=8)])
     store = published(platform, horizon=START)
     platform.land([page(20), page(-300)])
@@ -130,7 +130,7 @@ def test_a_sequence_shows_the_results_it_replaces_and_the_late_rows_that_wait(pl
     assert [row["pages"] for row in found.answer] == [3]
     assert [row["pages"] for row in found.batch["results"]] == [2]
     assert len(found.batch["rows"]) == 2
-    assert [one["layer"] for one in found.events] == ["batch", "batch", "speed", "late"]
+    assert [one["layer"] for one in found.events] == ["batch", "batch", "speed", "before_horizon"]
 
 
 def test_a_lookup_names_the_row_it_came_from(platform: Platform) -> None:

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import main
-from spark_jobs.definitions.binder import ViewError
 from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.definitions.clauses import ViewError
 from spark_jobs.definitions.measures.exact import Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine import chained_view

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.training import examples
-from spark_jobs.training.evaluation import Confusion, Histogram, Judged, confusion, decide, disagreement
+from spark_jobs.training.evaluation import Confusion, Evaluated, Histogram, confusion, decide, disagreement
 from spark_jobs.training.examples import Examples
 from spark_jobs.training.fit import FitError, best_iteration
 from spark_jobs.training.linear import Weights
@@ -101,31 +101,31 @@ def test_a_score_is_the_weighted_sum_and_unknown_features_have_no_part_in_it() -
     assert str(weights.of["b"]) == "0.0"
 
 
-def judged(f1_of_ten: int, version: int | None = None, weight: float = 1.0, cut: int = 5) -> Judged:
+def evaluated(f1_of_ten: int, version: int | None = None, weight: float = 1.0, cut: int = 5) -> Evaluated:
     """tp of ten; nothing else flagged."""
     scores, confused = np.zeros(0), Confusion(f1_of_ten, 0, 10 - f1_of_ten, 90)
-    return Judged(Weights(0.0, {"a": weight}), scores, confused, cut, version)
+    return Evaluated(Weights(0.0, {"a": weight}), scores, confused, cut, version)
 
 
 def test_a_worse_candidate_is_refused_with_both_measures() -> None:
-    decision = decide(judged(7), judged(8, version=3, weight=2.0), 0.5)
+    decision = decide(evaluated(7), evaluated(8, version=3, weight=2.0), 0.5)
     assert not decision.is_promoted
     assert decision.reason == "worse: F1 0.8235, of version 3, in force, 0.8889"
 
 
 def test_a_better_one_is_promoted_and_so_is_one_as_good() -> None:
-    assert decide(judged(9), judged(8, version=3, weight=2.0), 0.5).is_promoted
-    assert decide(judged(8), judged(8, version=3, weight=2.0), 0.5).is_promoted
+    assert decide(evaluated(9), evaluated(8, version=3, weight=2.0), 0.5).is_promoted
+    assert decide(evaluated(8), evaluated(8, version=3, weight=2.0), 0.5).is_promoted
 
 
 def test_the_same_weights_are_not_promoted_again() -> None:
-    decision = decide(judged(8), judged(8, version=3), 0.5)
+    decision = decide(evaluated(8), evaluated(8, version=3), 0.5)
     assert (decision.is_promoted, decision.reason) == (False, "it has the weights of version 3, which is in force")
 
 
 def test_a_first_model_has_to_reach_what_its_file_says() -> None:
-    assert decide(judged(4), None, least_f1=0.5).is_promoted
-    refused = decide(judged(3), None, least_f1=0.5)
+    assert decide(evaluated(4), None, least_f1=0.5).is_promoted
+    refused = decide(evaluated(3), None, least_f1=0.5)
     assert (refused.is_promoted, refused.reason) == (False, "F1 0.4615: a first model needs 0.5")
 
 
@@ -140,7 +140,7 @@ def test_the_way_to_the_weights_ends_where_the_loss_was_least() -> None:
 
 
 def test_an_older_cut_never_takes_the_place_of_a_newer_one() -> None:
-    assert not decide(judged(9, cut=4), judged(8, version=3, weight=2.0, cut=5), 0.5).is_promoted
+    assert not decide(evaluated(9, cut=4), evaluated(8, version=3, weight=2.0, cut=5), 0.5).is_promoted
 
 
 def test_the_stability_index_is_0_for_the_same_scores_and_grows_with_their_distance() -> None:

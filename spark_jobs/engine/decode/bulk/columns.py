@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 Values = list[Any]
 
 _LOST = 1 << 40  # more quotes than any text has
-# Of a member, by the type of its value: two for the key; those inside an object or array remain to be counted.
+# Quotes of a member, by the type of its value: two for the key; those inside an object or array remain to be counted.
 _QUOTES: dict[type, int] = defaultdict(lambda: 2, {type(ABSENT): 0, str: 4, dict: 3, list: 3})
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 # The real moments of the years 1970 to 2261 (row_types.YEARS), with 29 February in leap years alone.

@@ -86,7 +86,7 @@ LOST = "below the cut a record is a fact, a quarantined record or a duplicate"
             tables.facts("order_placed"),
             alter(of_record(3), quantity=77),
             "facts are what the log gives",
-            "quantity 77 (stored) 2 (rebuilt)",
+            "quantity 77 (stored) 2 (recomputed)",
         ),
     ],
 )
@@ -172,8 +172,8 @@ def test_rows_older_than_the_horizon_are_no_part_of_a_build(platform: Platform) 
     store = ledger.open()
     sources = platform.build(horizon=START)
     store.finish_publication(store.begin_publication("batch", sources, cut=platform.lsn).id)
-    rebuilt = {one.law: one for one in findings(platform) if one.invariant == "I7"}
-    assert {one.state for one in rebuilt.values()} == {State.HOLDS}, rebuilt
+    recomputed = {one.law: one for one in findings(platform) if one.invariant == "I7"}
+    assert {one.state for one in recomputed.values()} == {State.HOLDS}, recomputed
     assert _stored(platform, sources) < _stored(platform, platform.build())
 
 
