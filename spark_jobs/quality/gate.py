@@ -89,7 +89,7 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
             verdict = checkpoint.glance(suite, rows)
             if not verdict.failures:
                 return verdict
-        return checkpoint.validate(suite, relation.rows(session(), suite.columns))
+        return checkpoint.validate(suite, relation.rows(session(), suite.columns), is_suspect=rows is not None)
     except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
         return Verdict(suite.table, (Failure("critical", f"cannot be audited: {str(error).splitlines()[0]}"),))
 

@@ -168,7 +168,7 @@ def test_a_backfill_of_past_days_by_rest_rebuilds_and_publishes_them(fed: Platfo
         runs = fed.airflow(path)["dag_runs"]
         return len(runs) == number and all(run["state"] in ENDED for run in runs)
 
-    await_true(ended, 1200, "the backfill does not end", every=3)
+    await_true(ended, 1200, "the backfill does not end", every=5)
     # After a DAG's first run, of whatever kind, Airflow makes up for the newest scheduled one; nobody asks for it here.
     fed.airflow("/dags/batch_layer", {"is_paused": True}, "PATCH")
     assert {run["state"] for run in fed.airflow(path)["dag_runs"]} == {"success"}

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.settings import settings
-from spark_jobs.storage.session import spark_session
+from spark_jobs.storage.session import driver, spark_session
 from tests.spark.lake import Lake
 
 
@@ -18,9 +18,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     patch = pytest.MonkeyPatch()
     patch.setenv("TIDEMARK_HOME", str(tmp_path_factory.mktemp("home")))
     settings.cache_clear()
-    session = spark_session(
-        "tidemark-tests", **{"spark.sql.catalogImplementation": "in-memory", "spark.driver.memory": "1500m"}
-    )
+    jvm = driver(settings(), 1500, settings().batch_java_options)
+    session = spark_session("tidemark-tests", **jvm, **{"spark.sql.catalogImplementation": "in-memory"})
     yield session
     session.stop()
     patch.undo()

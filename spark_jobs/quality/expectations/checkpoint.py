@@ -1,7 +1,7 @@
 """Great Expectations at work: suites over pandas or Spark DataFrames, their results, and the Data Docs.
 
 (Suite, DataFrame) -> validation -> Verdict; all results -> a static site under `settings().data_docs`.
-A table is looked at twice only where something fails: first yes or no, then in Spark with the offending rows.
+A table is looked at twice only where something fails: for yes or no, then in Spark for the offending rows.
 """
 
 import logging
@@ -67,13 +67,15 @@ class Checkpoint:
         """Check rows in memory by the suite, without looking for the offending rows."""
         return _verdict(suite, self._run(suite, self._memory, rows, "BOOLEAN_ONLY"))
 
-    def validate(self, suite: Suite, rows: "DataFrame") -> Verdict:
-        """Check `rows` (columns of the suite) by the suite, and name those that break an expectation."""
-        result = self._run(suite, self._spark, rows, "BOOLEAN_ONLY")
-        if not result.success:
-            detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
-            result = self._run(suite, self._spark, rows, detailed)
-        return _verdict(suite, result)
+    def validate(self, suite: Suite, rows: "DataFrame", *, is_suspect: bool) -> Verdict:
+        """Check `rows` (columns of the suite) by the suite, and name those that break an expectation.
+
+        is_suspect: something is wrong with them, as far as is known; so they are not first asked for yes or no.
+        """
+        if not is_suspect and (result := self._run(suite, self._spark, rows, "BOOLEAN_ONLY")).success:
+            return _verdict(suite, result)
+        detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
+        return _verdict(suite, self._run(suite, self._spark, rows, detailed))
 
     def _run(self, suite: Suite, source: Any, rows: Any, result_format: Any) -> Any:
         from great_expectations import ExpectationSuite, RunIdentifier, ValidationDefinition
