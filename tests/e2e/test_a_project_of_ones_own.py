@@ -1,7 +1,7 @@
 """A stranger's first hour: a project by `tidemark init`, a view and an event type more, proved without an oracle.
 
-The platform is one of its own, because a platform serves one project; it starts without Airflow. By its name the file is
-the first of this folder: the shared platform, which takes half a core even when idle, has not started then.
+The platform is one of its own, because a platform serves one project; it starts without Airflow. By its name the file
+is the first of this folder: the shared platform, which takes half a core even when idle, has not started then.
 """
 
 import json
