@@ -29,7 +29,13 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.settings import ROOT, Settings
 
 PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
-SMALL = {"speed_memory_mb": 1024, "thrift_memory_mb": 1024, "batch_memory_mb": 1024}
+SMALL = {
+    "speed_memory_mb": 1024,
+    "thrift_memory_mb": 1024,
+    "batch_memory_mb": 1024,
+    # For minutes of work with few rows the optimising compiler and threads of a collector cost more than they save.
+    "server_java_options": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+}
 
 
 @dataclass(frozen=True)
