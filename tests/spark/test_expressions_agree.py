@@ -66,6 +66,14 @@ def test_every_operation_agrees_on_every_pair_of_edge_values(session: SparkSessi
     assert [line for chunk in chunks for line in disagreements(session, tmp_path, chunk, rows)] == []
 
 
+REORDERED = ["j * (j * 0L)", "-3L * ((j * 0L) * j)", "(j + 5L) + -10L", "i + (j + 1L) + 2L", "(i - 1L) + (2L - j)"]
+
+
+def test_neither_engine_computes_in_another_order_than_the_text(session: SparkSession, tmp_path: Path) -> None:
+    """Another order overflows on other rows: `j * 0 * j` does not where `j * j * 0` does."""
+    assert disagreements(session, tmp_path, REORDERED, edge_table()) == []
+
+
 def test_the_edge_cases_contain_the_whole_positive_list() -> None:
     scope = Scope(COLUMNS, RULES)
     used = {operation for text in edge_texts() for operation in operations(scope.typed(tree_of(text)))}
