@@ -119,7 +119,7 @@ STARTS = {
     ],
 )
 def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platform, start: str) -> None:
-    """A sample in `make test`, each way in `make test-faults`; the failing suite below starts without a key."""
+    """One way in `make test`, the others in `make test-faults`; the failing suite below is started without a key."""
     before, asked = answers(fed), itertools.cycle(range(len(QUESTIONS)))
     runs = STARTS[start](fed)
 
