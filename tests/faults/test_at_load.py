@@ -3,25 +3,35 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 
 import psutil
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 
 from spark_jobs.settings import ROOT
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.fault, pytest.mark.platform]
-RATE = "500"
+TOPIC, RATE = "order_placed", "500"
 
 
 @pytest.fixture
 def load(platform: Platform) -> Iterator["subprocess.Popen[bytes]"]:
-    """A generator beside the platform, stopped in time so that its ledger is whole."""
-    command = [ROOT / "tidemark", "generate", "--rate", RATE, "--seed", "99"]
+    """A generator beside the platform that has begun to send; stopped in time, so that its ledger is whole."""
+    command, before = [ROOT / "tidemark", "generate", "--rate", RATE, "--seed", "99"], sent(platform)
     with subprocess.Popen(command, env=platform.environment, stdout=subprocess.DEVNULL) as generator:
+        await_true(lambda: sent(platform) > before, 120, "the generator sends nothing")
         yield generator
         generator.send_signal(signal.SIGTERM)
         assert generator.wait(120) == 0
+
+
+def sent(platform: Platform) -> int:
+    """How many orders are in Kafka."""
+    with closing(KafkaConsumer(bootstrap_servers=platform.settings.kafka)) as consumer:
+        parts = [TopicPartition(TOPIC, number) for number in consumer.partitions_for_topic(TOPIC)]
+        return sum(consumer.end_offsets(parts).values())
 
 
 def landed(platform: Platform) -> int:
