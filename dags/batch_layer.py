@@ -11,7 +11,7 @@ Whatever started a run, the cut is chosen by `plan` and kept in the ledger; retr
 |---|---|
 | `plan` | read its last lines; *up for reschedule* is no fault: another run is at work |
 | `build` | clear it: it resumes at the same cut. Red again: `./tidemark batch status` and the log |
-| `audit` | *Details -> Data Docs* shows what failed, with rows. Mend the cause, then trigger a new run |
+| `audit` | *Details -> Data Docs* shows what failed, with rows. Mend the suite and clear it, or trigger a new run |
 | `publish` | clear it: an unfinished publication is rolled forward |
 | `train` | the publication stands, the old model scores on. Clear it: an unfinished promotion is sent first |
 

@@ -71,7 +71,10 @@ class Worker:
     def stop(self) -> None:
         """As an operator would; nothing is repeated after it."""
         self.process.terminate()
-        self.process.wait(60)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:  # Connect waits for its threads; whoever started it does not
+            self.kill()
 
     def ask(self, path: str) -> Any:
         """The answer of its REST API about the connector."""
