@@ -1,26 +1,31 @@
 """`build`: build every view at the run's cut, as new versions of its batch tables, which nobody sees yet.
 
-facts -> (per view: all, touched buckets, merged, or re-resolved) -> batch.<view> -> one ledger row per view.
+facts --derive: each file once, for all views--> staged partials and rows --merge: per view and range of keys--> files
+-> one commit per table -> one ledger row per view. Spark distributes, DuckDB computes, delta-rs commits (ADR 34).
 """
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.batch import build_aggregate, build_sequence
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask, build_task, days_together
+from spark_jobs.batch.build_units import NewVersion, new_versions, planned
+from spark_jobs.batch.derive import Staged, Wanted, derive
 from spark_jobs.batch.hot_keys import hot_keys
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.batch.merge import columns, merge
+from spark_jobs.definitions.bound_view import SequenceView, View
+from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.schema import Build, HotKey, Run
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage import batch_tables, duckdb_reader, tables, task_files
+from spark_jobs.storage.fact_slices import Slice
+from spark_jobs.storage.side_inputs import SideInputs
 
 Say = Callable[[str], None]
 
@@ -37,10 +42,8 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
-    tasks.sort(key=lambda task: (isinstance(task.view, AggregateView), task.view.id))  # sequences cost the most
-    with ThreadPoolExecutor(settings().cores) as pool:
-        for line in pool.map(lambda task: _build(spark, store, task), tasks):
-            say(line)
+    for task, version in _built(spark, store, tasks):
+        say(_recorded(store, task, version))
     store.progress(run_id, "build", nothing_new=False)
 
 
@@ -67,32 +70,73 @@ def _new_days(views: Iterable[View], above: int, cut: int) -> dict[str, list[str
     return {event_type: [day.isoformat() for (day,) in of_type] for event_type, of_type in days.items()}
 
 
-def _build(spark: SparkSession, store: Store, task: BuildTask) -> str:
-    """Build one view and record its versions; returns the line to show."""
-    started = time.monotonic()
-    if task.mode is BuildMode.SAME:
-        source = replace(task.base, cut=task.cut, hot_keys=())
-    elif isinstance(task.view, AggregateView):
-        source = build_aggregate.build(spark, task.view, task)
-    else:
-        source = build_sequence.build(spark, task.view, task)
-    rows = duckdb_reader.row_count(task.view.tables[-1], source.versions[-1])
-    seconds = time.monotonic() - started
+def _built(spark: SparkSession, store: Store, tasks: Sequence[BuildTask]) -> Iterator[tuple[BuildTask, NewVersion]]:
+    """Each task with what it made."""
+    work = [task for task in tasks if task.mode is not BuildMode.SAME]
+    yield from ((task, NewVersion(replace(task.base, cut=task.cut, hot_keys=()))) for task in tasks if task not in work)
+    if not work:
+        return
+    for task in work:
+        for table, schema in columns(task.view).items():
+            batch_tables.create(table, schema)
+    side_inputs = SideInputs([task.view for task in work], work[0].cut).before(work[0].cut + 1)
+    run_id = work[0].run_id
+    with task_files.scratch(f"build.{run_id}") as folder:
+        staged = derive(spark, _wanted(work), side_inputs, folder)
+        if deep := _deep(work, staged):
+            for view_id, older in derive(spark, deep, side_inputs, folder).items():
+                staged[view_id].add(older)
+        store.progress(run_id, "decode")  # still alive, and still not superseded
+        plans = [planned(task, staged[task.view.id]) for task in work]
+        units = [unit for plan in plans for unit in plan.units]
+        done = iter(merge(spark, units))
+        store.progress(run_id, "decode")
+        results = [[next(done) for _ in plan.units] for plan in plans]
+        with ThreadPoolExecutor(settings().cores) as pool:
+            yield from zip(work, pool.map(new_versions, plans, results), strict=True)
+
+
+def _wanted(tasks: Iterable[BuildTask]) -> list[Wanted]:
+    """What the tasks read: views that want the same facts are together."""
+    views: dict[Slice, list[BuildTask]] = {}
+    for task in tasks:
+        above = task.base.cut if task.mode in (BuildMode.MERGE, BuildMode.RESOLVE) else 0
+        views.setdefault(Slice(task.cut, above, task.days or None), []).append(task)
+    return [Wanted(facts, tuple(task.view for task in of), horizon=_horizons(of)) for facts, of in views.items()]
+
+
+def _horizons(tasks: Iterable[BuildTask]) -> Mapping[str, int]:
+    grown = ((task.view.id, task.base.horizon) for task in tasks if task.mode is BuildMode.RESOLVE)
+    return {view_id: since_epoch(horizon) for view_id, horizon in grown if horizon is not None}
+
+
+def _deep(tasks: Iterable[BuildTask], staged: Mapping[str, Staged]) -> list[Wanted]:
+    """The older facts of keys with a new row before the horizon; the usual case has none."""
+    deep = [task for task in tasks if task.view.id in staged and staged[task.view.id].deep_keys]
+    return [
+        Wanted(Slice(task.base.cut), (task.view,), only_keys={task.view.id: staged[task.view.id].deep_keys})
+        for task in deep
+    ]
+
+
+def _recorded(store: Store, task: BuildTask, made: NewVersion) -> str:
+    """Record what was built of a view; returns the line to show."""
+    view, source = task.view, made.source
+    rows = duckdb_reader.row_count(view.tables[-1], source.versions[-1])
     hot: list[HotKey] | None = None
-    if isinstance(task.view, SequenceView) and task.mode is not BuildMode.SAME:
-        hot = hot_keys(task.view, source.versions[0], settings().stretch_max_rows)
+    if isinstance(view, SequenceView) and task.mode is not BuildMode.SAME:
+        hot = hot_keys(view, source.versions[0], settings().stretch_max_rows)
     store.record_build(
         Build(
             run_id=task.run_id,
-            view_id=task.view.id,
+            view_id=view.id,
             mode=task.mode.value,
             row_count=rows,
-            seconds=seconds,
+            seconds=made.seconds,
             finished_at=datetime.now(UTC),
             **source.columns(),
         ),
         hot,
     )
-    store.progress(task.run_id, "decode")  # still alive, and still not superseded
     touched = f", {len(task.days)} days" if task.mode is BuildMode.BUCKETS else ""
-    return f"built {task.view.id}: {task.mode.value}{touched}, {rows:,} rows, {seconds:.1f} s"
+    return f"built {view.id}: {task.mode.value}{touched}, {rows:,} rows, {made.seconds:.1f} s of work"

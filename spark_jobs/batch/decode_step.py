@@ -5,33 +5,30 @@ quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from spark_jobs.batch import decode_job, quarantine_release
+from spark_jobs.batch import decode_job, identity_index, quarantine_release, replacing
 from spark_jobs.batch.build_tasks import days_together
-from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, Files, JudgedBy, fact_columns
+from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, JudgedBy, fact_columns
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
-from spark_jobs.settings import settings
-from spark_jobs.storage import data_files, ddl, duckdb_reader, log_reader, spark_reader, spark_writer, tables
-from spark_jobs.storage.log_reader import LogRecords
+from spark_jobs.storage import batch_tables, data_files, ddl, duckdb_reader, log_reader, tables, task_files
+from spark_jobs.storage.data_files import Written, files_overlapping
+from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Scope, ranges_of, scope
-from spark_jobs.storage.spark_reader import in_days
+from spark_jobs.storage.task_files import Files
 
 Say = Callable[[str], None]
 
-RELEASED = "released"
+AGAIN = "decoded_again"
 """The key in a run's summary for ranges of older lsns."""
 
 
@@ -41,8 +38,7 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
         return
     create_tables()
     history = log_reader.read_schema_history()
-    back = _released(store, run, history, say)
-    todo = scope(run.previous_cut, run.cut, [*_lsns_of(run.days, run.previous_cut), *back])
+    todo = scope(run.previous_cut, run.cut, _again(store, run, history, say))
     summary = {} if todo.is_empty else _decode(spark, store, run, todo, (history, run.cut), say)
     store.progress(run.run_id, "decode", **summary)
 
@@ -55,16 +51,21 @@ def create_tables() -> None:
         ddl.create(tables.facts(contract.event_type), fact_columns(contract), properties=statistics)
     ddl.create(tables.QUARANTINE, QUARANTINED)
     ddl.create(tables.DUPLICATES, DUPLICATE)
+    identity_index.create()
 
 
-def _released(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[int]:
-    """Lsns with records that newer schemas accept. Kept in the ledger: a try that died may have emptied quarantine."""
+def _again(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[int]:
+    """Older lsns to decode again: of the run's days, and of records that newer schemas accept.
+
+    Kept in the ledger until a publication: a try that died may have emptied quarantine, or replaced some facts.
+    """
     lsns = set(quarantine_release.lsns(history, run.previous_cut, run.cut))
     if lsns:
         say(f"newer schemas accept quarantined records: {len(lsns):,} older lsns are decoded again")
+    lsns.update(_lsns_of(run.days, run.previous_cut))
     for earlier in store.runs_since_base(run.run_id):
-        lsns |= {lsn for first, last in earlier.summary.get(RELEASED, ()) for lsn in range(first, last + 1)}
-    store.progress(run.run_id, run.step, **{RELEASED: ranges_of(lsns)})
+        lsns |= {lsn for first, last in earlier.summary.get(AGAIN, ()) for lsn in range(first, last + 1)}
+    store.progress(run.run_id, run.step, **{AGAIN: ranges_of(lsns)})
     return sorted(lsns)
 
 
@@ -80,13 +81,31 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
 
 
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:
-    with decode_job.scratch(run.run_id) as folder:
-        decoded = decode_job.decoded(LogRecords(spark, tuple(todo.ranges())), judged_by, _history(spark, todo), folder)
+    with task_files.scratch(f"decode.{run.run_id}") as folder:
+        made = decode_job.decoded(spark, todo, judged_by, folder)
+        old = {table: _overlapping(table, todo) for table in _tables()}
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
-            changed = days_together([changed, _changed_days(spark, todo, decoded)])
+            changed = days_together([changed, replacing.changed_days(spark, old, _addresses(made), todo)])
             store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
-        return _write(spark, todo, decoded, changed.keys(), say)
+        again = {tables.QUARANTINE, tables.DUPLICATES, *map(tables.facts, changed)} if todo.again else set()
+        return _write(spark, todo, made, old, again, say)
+
+
+def _tables() -> list[str]:
+    """Every table in which a lsn's rows are replaced."""
+    return [*(tables.facts(c.event_type) for c in project_contracts()), tables.QUARANTINE, tables.DUPLICATES]
+
+
+def _addresses(files: Files) -> dict[str, list[str]]:
+    return {table: [file.address for _, file in of] for table, of in files.items()}
+
+
+def _overlapping(table: str, todo: Scope) -> list[str]:
+    """The table's files that may have rows of the lsns to do, or of newer ones, which a try that died has left."""
+    ranges = [*todo.again, (todo.previous + 1, 2**63 - 1)]
+    files = files_overlapping(DeltaTable(tables.path(table)), "lsn", ranges)
+    return [f"{tables.path(table)}/{path}" for path in files["path"].to_pylist()]
 
 
 def _types_with_facts() -> list[str]:
@@ -94,74 +113,36 @@ def _types_with_facts() -> list[str]:
     return [name for name in project_contracts().event_types if duckdb_reader.row_count(tables.facts(name))]
 
 
-def _history(spark: SparkSession, todo: Scope) -> DataFrame | None:
-    """The identities of all earlier facts, in one relation: a join per event type took most of a decode's time."""
-    types = [name for name in _types_with_facts() if name != RECORD_OUTCOME] if todo.previous else []
-    earlier = [spark_reader.rows(spark, tables.facts(name)).where(todo.sql_history()) for name in types]
-    return reduce(DataFrame.union, [facts.select("identity") for facts in earlier]) if earlier else None
+def _write(
+    spark: SparkSession, todo: Scope, made: Files, old: dict[str, list[str]], again: set[str], say: Say
+) -> dict[str, Any]:
+    """Put the made rows in the place of old ones: of the new lsns, and in the tables `again` of those decoded again.
 
-
-def _write(spark: SparkSession, todo: Scope, decoded: Files, changed: Collection[str], say: Say) -> dict[str, Any]:
-    again = bool(todo.again)
-    outputs = [(tables.facts(c.event_type), fact_columns(c), c.event_type in changed) for c in project_contracts()]
-    outputs += [(tables.QUARANTINE, QUARANTINED, again), (tables.DUPLICATES, DUPLICATE, again)]
-    with ThreadPoolExecutor(settings().cores) as pool:
-        replaced = [pool.submit(replace, *output, spark, decoded, todo) for output in outputs]
-    for future in replaced:
-        future.result()
-    counts = {table: sum(count for count, _ in decoded.get(table, ())) for table, *_ in outputs}
+    Where there are no old rows, as in every first try of new lsns, the files become part of the table as they are.
+    """
+    keep, counts = dict[str, tuple[str, ds.Expression]](), dict[str, int]()
+    for table in _tables():
+        counts[table] = sum(count for count, _ in made.get(table, ()))
+        replaced = todo.expression(only_new=table not in again)
+        keep |= dict.fromkeys(old[table], (table, ~replaced))
+        if todo.again and table not in again:
+            keep |= {file.address: (table, replaced) for _, file in made.get(table, ())}
+    rest, losing = replacing.only(spark, keep)
+    for table in _tables():
+        files = [file for _, file in (*rest.get(table, ()), *made.get(table, ()))]
+        replace(table, [address for address in old[table] if address in losing], files, losing)
     quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)
     facts = sum(counts.values()) - counts[tables.facts(RECORD_OUTCOME)]
     say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
     return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
 
 
-def _rows(spark: SparkSession, decoded: Files, table: str, columns: pa.Schema) -> DataFrame:
-    return decode_job.rows(spark, [file.address for _, file in decoded.get(table, ())], columns)
-
-
-def replace(table: str, columns: pa.Schema, also_again: bool, spark: SparkSession, decoded: Files, todo: Scope) -> None:
-    """Replace the table's rows of the new lsns, and if `also_again` of those decoded again, by those of its files.
-
-    Where the table has no such rows, as in every first try of new lsns, the files become part of it as they are.
-    """
-    files, rows = [file for _, file in decoded.get(table, ())], _rows(spark, decoded, table, columns)
-    where = todo.sql(only_new=not also_again)
-    if also_again or _newest_lsn(table) > todo.previous:
-        spark_writer.replace_where(rows.where(where), table, where)
-    elif files and not todo.again:
-        data_files.commit(tables.path(table), files, {"cut": str(todo.cut)})
-        return
-    elif files:
-        spark_writer.append(rows.where(where), table)
-    data_files.discard(files)
-
-
-def _newest_lsn(table: str) -> int:
-    """The newest lsn, from the table's file statistics; 2**63 - 1 if a file has none."""
-    files = pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True))
-    known = "max.lsn" in files.column_names
-    newest: list[int | None] = files["max.lsn"].to_pylist() if known else [None] * files.num_rows
-    return max((2**63 - 1 if lsn is None else lsn for lsn in newest), default=0)
-
-
-def _changed_days(spark: SparkSession, todo: Scope, decoded: Files) -> dict[str, list[str]]:
-    """Event type -> days whose facts changed when lsns were decoded again (I7: none, as a rule)."""
-    contracts = [contract for contract in project_contracts() if decoded.get(tables.facts(contract.event_type))]
-    old = {name: spark_reader.rows(spark, tables.facts(name)) for name in _types_with_facts()}
-    new = {c.event_type: _rows(spark, decoded, tables.facts(c.event_type), fact_columns(c)) for c in contracts}
-    before, after = (_marks(facts_of, todo.sql_again()) for facts_of in (old, new))
-    differing = sorted(key for key in before | after if before.get(key) != after.get(key))
-    return days_together({event_type: [day]} for event_type, day in differing)
-
-
-def _marks(facts_of: Mapping[str, DataFrame], again: str) -> dict[tuple[str, str], tuple[int, int]]:
-    """(event type, day) -> count and hash of the facts of the lsns `again`; the hash ignores their order."""
-    if not facts_of:
-        return {}
-    parts = [
-        facts.where(again).select(F.lit(name).alias("t"), "day", F.xxhash64(*sorted(facts.columns)).alias("hash"))
-        for name, facts in facts_of.items()
-    ]
-    rows = reduce(DataFrame.unionByName, parts).groupBy("t", "day").agg(F.count("*"), F.bit_xor("hash"))
-    return {(t, day.isoformat()): (count, mark) for t, day, count, mark in rows.collect()}
+def replace(table: str, removed: Iterable[str], files: Iterable[Written], losing: Collection[str]) -> None:
+    """Put the files in the place of those removed; what was made, and written again with fewer rows, is discarded."""
+    files = list(files)
+    batch_tables.swap(
+        table,
+        [address.removeprefix(f"{tables.path(table)}/") for address in removed],
+        [file for file in files if file.address not in losing],
+    )
+    data_files.discard(file for file in files if file.address in losing)

@@ -87,6 +87,10 @@ class AggregateView(StoredView):
         return tuple(self.keys)
 
     @cached_property
+    def ordered_by(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*filter(None, [self.bucket]), *self.key_schema.names]))
+
+    @cached_property
     def sketches(self) -> tuple[str, ...]:
         return tuple(part.column for part in self.state if part.kind == "SKETCH")
 
@@ -163,6 +167,7 @@ class SequenceView(StoredView):
     hide: Expression | None
     alert_where: Expression | None
     stored_keys: ClassVar[tuple[str, ...]] = ("key",)
+    ordered_by: ClassVar[tuple[str, ...]] = ("key",)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -195,6 +200,11 @@ class SequenceView(StoredView):
     @cached_property
     def side_inputs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.declaration.side_input for row in self.rows if row.declaration.side_input))
+
+    @cached_property
+    def used_columns(self) -> frozenset[str]:
+        parts = (part for row in self.rows for part in (row.key, row.ts, row.where, *row.columns.values()) if part)
+        return frozenset({"event_type", "occurred_at"}).union(*(part.columns for part in parts))
 
     @cached_property
     def columns(self) -> dict[str, Kind]:

@@ -88,6 +88,16 @@ class StoredView(AnyView, ABC):
         """The stored columns that tell apart the rows of which an answer is made."""
 
     @property
+    @abstractmethod
+    def ordered_by(self) -> tuple[str, ...]:
+        """The columns in whose order a build stores its rows, and by which it divides them among tasks."""
+
+    @property
+    @abstractmethod
+    def used_columns(self) -> frozenset[str]:
+        """The columns of facts of which rows are made; a field of one event type may be none of another's."""
+
+    @property
     def sketches(self) -> tuple[str, ...]:
         """The stored columns that are computed as lists of values and kept as sketches."""
         return ()

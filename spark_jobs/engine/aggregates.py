@@ -124,9 +124,9 @@ def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
     return [test for test in tests if test]
 
 
-def faults(view: AggregateView, d: Dialect, facts: str) -> list[Fault]:
-    """Where the view's condition and its parts may fail, over the relation of facts."""
-    return [("where", view.where, failed_at(view, d), f"({_elements(view, d, facts)})")]
+def faults(view: AggregateView, facts: str) -> list[Fault]:
+    """Where the view's condition and its parts may fail, over the relation of facts; for DuckDB."""
+    return [("where", view.where, failed_at(view, Dialect.DUCKDB), f"({_elements(view, Dialect.DUCKDB, facts)})")]
 
 
 def merged(view: AggregateView, d: Dialect, relation: str, by: Iterable[str] | None = None) -> str:

@@ -19,11 +19,17 @@ from spark_jobs.engine import aggregates, sequences
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions import duckdb_session
-from spark_jobs.expressions.dialect import Dialect, failing, listed, rendered
+from spark_jobs.expressions.dialect import Dialect, failing, listed, quote, rendered
 
+D = Dialect.DUCKDB
 MANY_ROWS = 50_000
+BY_LSN = pa.schema([("lsn", pa.int64())])
 EXPRESSION_FAILED = "expression_failed"
 REJECTS = pa.schema([*row_types.COORDINATES, *((n, pa.string()) for n in ("event_type", "view", "reason", "field"))])
+
+
+class ViewFailed(RuntimeError):
+    """A view's query failed; the message names the view."""
 
 
 @dataclass
@@ -44,12 +50,11 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
     A side input is under `sequences.side_input_key` of its type: all facts with a lower lsn; more do no harm.
     """
     passed, refused = Pass(), [REJECTS.empty_table()]
-    present = frozenset(name for name, rows in facts.items() if rows.num_rows)
     many = sum(rows.num_rows for rows in facts.values()) > MANY_ROWS
-    with _registered(facts) as connection:
+    with _registered(_working(), facts) as connection:
         for view in views:
             try:
-                partials, rejected = _computed(connection, view, present, many)
+                partials, rejected = _computed(connection, view, _relations(view, facts), many)
             except (duckdb.Error, pa.ArrowException) as error:
                 passed.failed[view.column] = f"{type(error).__name__}: {error}"
             else:
@@ -59,15 +64,44 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
     return passed
 
 
-@contextmanager
-def _registered(facts: Mapping[str, pa.Table]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The process's connection with the facts as views; a fresh one where the last pass left it broken."""
-    connection = _connection()
+def to_build(
+    connection: duckdb.DuckDBPyConnection, facts: Mapping[str, pa.Table], views: Sequence[View]
+) -> Iterator[tuple[View, pa.Table]]:
+    """What a build needs of `facts` (as for `compute`), in the order of `ordered_by`: an aggregate's partials
+    per key, a sequence's rows with their lsn. Views that use none of the facts are left out. Raises ViewFailed.
+    """
+    with _registered(connection, facts):
+        for view in views:
+            if facts_of := _relations(view, facts):
+                schema = pa.schema([*(BY_LSN if isinstance(view, SequenceView) else ()), *view.partial_schema])
+                made = of_facts(view, facts_of, schema.names[: -len(view.partial_schema)])
+                try:
+                    rows = connection.sql(in_order(made, view.ordered_by)).to_arrow_table()
+                except duckdb.Error as error:
+                    raise ViewFailed(f"view {view.id}: {error}") from error
+                yield view, finished(rows, view.sketches, schema)
+
+
+def in_order(query: str, columns: Sequence[str]) -> str:
+    """The query with its rows in the order of the columns, for DuckDB; nulls come first."""
+    order = ", ".join(f"{quote(name, D)} NULLS FIRST" for name in columns)
+    return f"FROM ({query}) ORDER BY {order}" if order else query
+
+
+def _working() -> duckdb.DuckDBPyConnection:
+    """The process's connection; a fresh one where the last pass left it broken."""
     try:
-        connection.execute("SELECT 1").fetchall()
+        _connection().execute("SELECT 1").fetchall()
     except duckdb.Error:
         _connection.cache_clear()
-        connection = _connection()
+    return _connection()
+
+
+@contextmanager
+def _registered(
+    connection: duckdb.DuckDBPyConnection, facts: Mapping[str, pa.Table]
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The connection with the facts as views."""
     for event_type, rows in facts.items():
         connection.register(_relation(event_type), rows)
     try:
@@ -87,32 +121,32 @@ def _relation(event_type: str) -> str:
     return f"facts_{event_type}"
 
 
-def of_facts(view: View, d: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
+def of_facts(view: View, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
     """SELECT of the partials of `facts_of` (event type -> relation): an aggregate's per key and `positions`, a
     sequence's stored rows with these columns of their facts before them."""
     if isinstance(view, SequenceView):
-        return sequences.rows(view, d, facts_of, positions)
-    return aggregates.partials(view, d, aggregates.source(view, d, facts_of), positions)
+        return sequences.rows(view, facts_of, positions)
+    return aggregates.partials(view, D, aggregates.source(view, D, facts_of), positions)
 
 
-def counted(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str:
+def counted(view: View, facts_of: Mapping[str, str]) -> str:
     """SELECT of the facts that count in the view, not yet grouped; for a sequence as its rows."""
     if isinstance(view, SequenceView):
-        return sequences.rows(view, d, facts_of)
-    return aggregates.counted(view, d, aggregates.source(view, d, facts_of))
+        return sequences.rows(view, facts_of)
+    return aggregates.counted(view, D, aggregates.source(view, D, facts_of))
 
 
-def rejects(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str | None:
+def rejects(view: View, facts_of: Mapping[str, str]) -> str | None:
     """SELECT of lsn, topic, partition, offset, event_type, field of the view's rejects; None if there can be none."""
     if isinstance(view, SequenceView):
-        faults = sequences.faults(view, d, facts_of)
+        faults = sequences.faults(view, facts_of)
     else:
-        faults = aggregates.faults(view, d, aggregates.source(view, d, facts_of))
-    columns, selects = listed([*aggregates.COORDINATES, "event_type"], d), []
+        faults = aggregates.faults(view, aggregates.source(view, D, facts_of))
+    columns, selects = listed([*aggregates.COORDINATES, "event_type"], D), []
     for part, where, failed, facts in faults:
-        where_fails = failing(where, d) if where else None
+        where_fails = failing(where, D) if where else None
         if failed or where_fails:
-            only = f"({rendered(where, d)})" if where else "TRUE"
+            only = f"({rendered(where, D)})" if where else "TRUE"
             field = f"CASE WHEN {where_fails or 'FALSE'} THEN '{part}' WHEN {only} THEN {failed or 'NULL'} END"
             selects.append(f"SELECT {columns}, {field} AS field FROM {facts}")
     if not selects:
@@ -121,17 +155,22 @@ def rejects(view: View, d: Dialect, facts_of: Mapping[str, str]) -> str | None:
     return f"SELECT {columns}, min(field) AS field FROM ({both}) WHERE field IS NOT NULL GROUP BY {columns}"
 
 
+def _relations(view: View, facts: Mapping[str, pa.Table]) -> dict[str, str]:
+    """What the view reads of the facts that there are; empty where none become its rows."""
+    there = {name: _relation(name) for name in view.row_types if name in facts and facts[name].num_rows}
+    beside = (side_input_key(name) for name in view.side_inputs)
+    return there | {key: _relation(key) for key in beside} if there else {}
+
+
 def _computed(
-    connection: duckdb.DuckDBPyConnection, view: View, present: frozenset[str], many: bool
+    connection: duckdb.DuckDBPyConnection, view: View, facts_of: Mapping[str, str], many: bool
 ) -> tuple[pa.Table, list[pa.Table]]:
     """The view's partials, and the facts that it rejects."""
-    schema = pa.schema([("lsn", pa.int64()), *view.partial_schema])
-    facts_of = {name: _relation(name) for name in view.row_types if name in present}
+    schema = pa.schema([*BY_LSN, *view.partial_schema])
     if not facts_of:
         return schema.empty_table(), []
-    facts_of |= {side_input_key(name): _relation(side_input_key(name)) for name in view.side_inputs}
-    made = _run(connection, of_facts(view, Dialect.DUCKDB, facts_of), many)
-    failing = rejects(view, Dialect.DUCKDB, facts_of)
+    made = _run(connection, of_facts(view, facts_of), many)
+    failing = rejects(view, facts_of)
     rejected = _run(connection, failing, many) if failing else None
     return finished(made, view.sketches, schema), [_named(rejected, view)] if rejected else []
 

@@ -1,4 +1,4 @@
-"""SQL of a Sequence: rows, results, stretches, and the rule that serves them; for DuckDB and Spark alike.
+"""SQL of a Sequence: rows, for DuckDB; results, stretches, and the rule that serves them, for DuckDB and Spark alike.
 
 facts --rows--> stored rows --resolve--> results --stretches--> both with stretch_end --served--> kept + re-resolved.
 The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds, intervals are closed at both ends.
@@ -10,6 +10,7 @@ from datetime import datetime
 from spark_jobs.definitions.bound_view import FOREVER, BoundRow, SequenceView
 from spark_jobs.engine.aggregates import COORDINATES, Fault
 from spark_jobs.expressions.dialect import (
+    TIE_OF_EVENTS,
     Dialect,
     failing,
     instant,
@@ -18,33 +19,35 @@ from spark_jobs.expressions.dialect import (
     null_of,
     quote,
     rendered,
-    tie_of_events,
     type_of,
 )
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.expressions.query.render import RELATION
 
+DUCKDB = Dialect.DUCKDB
 BEFORE_HORIZON, HOT_KEY = "before_horizon", "hot_key"
 Spans = tuple[str, str, str]
 """A relation of which each row covers a time: SQL of the relation, of its start and of its end."""
 
 
-def rows(view: SequenceView, d: Dialect, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
+def rows(view: SequenceView, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
     """The stored row of every fact in `facts_of` (event type -> relation; at least one of the view's), after its
     `positions` (columns of the fact)."""
     present = [row for row in view.rows if row.declaration.of in facts_of]
-    return " UNION ALL ".join(_row(view, row, d, positions, _facts(row, d, facts_of)) for row in present)
+    return " UNION ALL ".join(_row(view, row, positions, _facts(row, facts_of)) for row in present)
 
 
-def _row(view: SequenceView, row: BoundRow, d: Dialect, positions: Sequence[str], facts: str) -> str:
-    ts = f"CAST({micros(rendered(row.ts, d), d)} AS BIGINT)"
-    made = {name: rendered(column, d) for name, column in row.columns.items()}
-    columns = [f"{made.get(name) or null_of(kind, d)} AS {quote(name, d)}" for name, kind in view.columns.items()]
-    fixed = [f"{rendered(row.key, d)} AS key", f"{ts} AS ts", f"'{row.kind}' AS kind", f"{tie_of_events(d)} AS tie"]
-    where = [f"({rendered(row.where, d)})"] if row.where else []
-    where += [f"({failed}) IS NULL"] if (failed := failed_at(row, d)) else []
+def _row(view: SequenceView, row: BoundRow, positions: Sequence[str], facts: str) -> str:
+    ts = f"CAST({micros(rendered(row.ts, DUCKDB), DUCKDB)} AS BIGINT)"
+    made = {name: rendered(column, DUCKDB) for name, column in row.columns.items()}
+    columns = [
+        f"{made.get(name) or null_of(kind, DUCKDB)} AS {quote(name, DUCKDB)}" for name, kind in view.columns.items()
+    ]
+    fixed = [f"{rendered(row.key, DUCKDB)} AS key", f"{ts} AS ts", f"'{row.kind}' AS kind", f"{TIE_OF_EVENTS} AS tie"]
+    where = [f"({rendered(row.where, DUCKDB)})"] if row.where else []
+    where += [f"({failed}) IS NULL"] if (failed := failed_at(row)) else []
     clause = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT {', '.join([listed(positions, d), *fixed, *columns])} FROM {facts}{clause}"
+    return f"SELECT {', '.join([listed(positions, DUCKDB), *fixed, *columns])} FROM {facts}{clause}"
 
 
 def side_input_key(event_type: str) -> str:
@@ -52,40 +55,44 @@ def side_input_key(event_type: str) -> str:
     return f"side_input_{event_type}"
 
 
-def _facts(row: BoundRow, d: Dialect, facts_of: Mapping[str, str]) -> str:
+def _facts(row: BoundRow, facts_of: Mapping[str, str]) -> str:
     """The relation of the row's facts, each with its side input: the newest fact that landed before it."""
     facts, side_input = facts_of[row.declaration.of], row.declaration.side_input
     if side_input is None:
         return facts
     known = facts_of.get(side_input_key(side_input), facts_of.get(side_input))
     if known is None:
-        nothing = ", ".join(f"{null_of(kind, d)} AS {quote(name, d)}" for name, kind in row.side_columns.items())
+        nothing = ", ".join(
+            f"{null_of(kind, DUCKDB)} AS {quote(name, DUCKDB)}" for name, kind in row.side_columns.items()
+        )
         return f"(SELECT *, {nothing} FROM {facts})"
-    after = f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(COORDINATES, d)})"
-    spans = f"SELECT lsn AS since_lsn, {after} AS until_lsn, {listed(row.side_columns, d)} FROM {known}"
-    columns = ", ".join(f"g.{quote(name, d)}" for name in row.side_columns)
+    after = f"lead(lsn, 1, CAST({FOREVER} AS BIGINT)) OVER (ORDER BY {listed(COORDINATES, DUCKDB)})"
+    spans = f"SELECT lsn AS since_lsn, {after} AS until_lsn, {listed(row.side_columns, DUCKDB)} FROM {known}"
+    columns = ", ".join(f"g.{quote(name, DUCKDB)}" for name in row.side_columns)
     return (
         f"(SELECT f.*, {columns} FROM {facts} f LEFT JOIN ({spans}) g ON f.lsn > g.since_lsn AND f.lsn <= g.until_lsn)"
     )
 
 
-def failed_at(row: BoundRow, d: Dialect) -> str | None:
+def failed_at(row: BoundRow) -> str | None:
     """SQL: the part of the row at which a fact's evaluation fails, or NULL; None where nothing can fail.
 
     A row needs a key and a time.
     """
     needed = {"key": row.key, "ts": row.ts}
     parts = needed | {f"column {name}": column for name, column in row.columns.items()}
-    tests = [(name, failing(part, d)) for name, part in parts.items()]
-    tests += [(name, f"{rendered(part, d)} IS NULL") for name, part in needed.items() if not row.event.never_null(part)]
+    tests = [(name, failing(part, DUCKDB)) for name, part in parts.items()]
+    tests += [
+        (name, f"{rendered(part, DUCKDB)} IS NULL") for name, part in needed.items() if not row.event.never_null(part)
+    ]
     cases = [f"WHEN {test} THEN '{row.kind} {name}'" for name, test in tests if test]
     return f"CASE {' '.join(cases)} END" if cases else None
 
 
-def faults(view: SequenceView, d: Dialect, facts_of: Mapping[str, str]) -> list[Fault]:
+def faults(view: SequenceView, facts_of: Mapping[str, str]) -> list[Fault]:
     """Where the conditions and the parts of the rows may fail, each over the relation of its facts."""
     rows = [row for row in view.rows if row.declaration.of in facts_of]
-    return [(f"{row.kind} where", row.where, failed_at(row, d), _facts(row, d, facts_of)) for row in rows]
+    return [(f"{row.kind} where", row.where, failed_at(row), _facts(row, facts_of)) for row in rows]
 
 
 def resolve(view: SequenceView, d: Dialect, relation: str) -> str:

@@ -1,6 +1,6 @@
 """The two SQL engines that a view is rendered for, and what they spell differently.
 
-DuckDB runs the speed pass and the laws, Spark the batch layer and serving.
+DuckDB makes the partials of both layers, Spark serves them; both merge.
 """
 
 import re
@@ -95,12 +95,5 @@ def order_of_events(at: str, dialect: Dialect) -> str:
     return f'struct_pack("at" := {at}, topic := topic, "partition" := "partition", "offset" := "offset")'
 
 
-def tie_of_events(dialect: Dialect) -> str:
-    """topic/partition/offset as text that sorts like them: a leading 1 pads them (10 and 18 digits)."""
-    if dialect is Dialect.SPARK:
-        partition, offset = (
-            "CAST(10000000000L + `partition` AS STRING)",
-            "CAST(1000000000000000000L + `offset` AS STRING)",
-        )
-        return f"concat(topic, '/', {partition}, '/', {offset})"
-    return """topic || '/' || (10000000000 + "partition") || '/' || (1000000000000000000 + "offset")"""
+TIE_OF_EVENTS = """topic || '/' || (10000000000 + "partition") || '/' || (1000000000000000000 + "offset")"""
+"""topic/partition/offset as text that sorts like them: a leading 1 pads them (10 and 18 digits). For DuckDB."""

@@ -80,7 +80,7 @@ class Recomputed:
     def added(self, view: View) -> str:
         if isinstance(view, AggregateView):
             return f"FROM {partials(self.con, view)}"
-        return sequences.rows(view, DUCKDB, _facts_of(view))
+        return sequences.rows(view, _facts_of(view))
 
 
 def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
@@ -90,14 +90,14 @@ def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
 
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:
     """A relation of `con` with one row per key and the view's partial columns."""
-    made = con.sql(of_facts(view, DUCKDB, _facts_of(view), ())).to_arrow_table()
+    made = con.sql(of_facts(view, _facts_of(view), ())).to_arrow_table()
     con.register(f"recomputed_{view.id}", finished(made, view.sketches, view.partial_schema))
     return f"recomputed_{view.id}"
 
 
 def stored(view: SequenceView) -> tuple[str, str]:
     """SELECTs of a sequence's rows (with lsn) and results, both with `stretch_end`, over `facts_<type>`."""
-    rows = f"({sequences.rows(view, DUCKDB, _facts_of(view))})"
+    rows = f"({sequences.rows(view, _facts_of(view))})"
     return sequences.stretches(view, DUCKDB, rows, f"({sequences.resolve(view, DUCKDB, rows)})")
 
 

@@ -49,9 +49,9 @@ def check_bound(view: View) -> None:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")
     facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
     try:
-        connection.execute(f"CREATE OR REPLACE VIEW r AS {partials.of_facts(view, D, facts_of)}")
+        connection.execute(f"CREATE OR REPLACE VIEW r AS {partials.of_facts(view, facts_of)}")
         connection.sql("FROM r").fetchall()
-        if rejects := partials.rejects(view, D, facts_of):
+        if rejects := partials.rejects(view, facts_of):
             connection.sql(rejects).fetchall()
         if isinstance(view, SequenceView):
             connection.execute(f"CREATE OR REPLACE VIEW res AS {sequences.resolve(view, D, 'r')}")

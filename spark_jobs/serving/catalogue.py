@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlglot
 
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
 from spark_jobs.definitions.spec import Trailing
 from spark_jobs.engine.chained_view import ASKED_AT, ChainedView, Served, stored_of
 from spark_jobs.engine.partials import of_facts
@@ -71,17 +71,10 @@ def shown(view: Served, views: Views, sources: Mapping[str, Source]) -> Iterator
     yield "definition", (settings().views_folder / f"{view.id}.py").read_text("utf-8").rstrip()
     yield "columns", "\n".join(f"{name:24} {said.get('data_type', '')}" for name, said in columns(view).items())
     if not isinstance(view, ChainedView):
-        yield from _steps(view)
+        partials = of_facts(view, {event_type: f"facts.{event_type}" for event_type in view.event_types})
+        yield "partials, in both layers (DuckDB)", _pretty(partials, Dialect.DUCKDB)
     known = with_unbuilt(views.by_id, sources)
     yield "serving (Spark)", _pretty(serving_sql(view, known, views), Dialect.SPARK)
-
-
-def _steps(view: View) -> Iterator[tuple[str, str]]:
-    """What the layers store of the view."""
-    facts_of = {event_type: f"facts.{event_type}" for event_type in view.event_types}
-    speed, batch = (of_facts(view, dialect, facts_of) for dialect in (Dialect.DUCKDB, Dialect.SPARK))
-    yield "partials, in the speed layer (DuckDB)", _pretty(speed, Dialect.DUCKDB)
-    yield "partials, in the batch layer (Spark)", _pretty(batch, Dialect.SPARK)
 
 
 def _pretty(sql: str, dialect: Dialect) -> str:

@@ -70,7 +70,7 @@ def _side_inputs(view: View, counted: Sequence[Origin], cut: int) -> Iterator[Or
 def _matching(merged: LocalAnswers, view: View, facts_of: Mapping[str, str], where: str, layer: str) -> list[Origin]:
     if not facts_of:
         return []
-    partials = of_facts(view, D, facts_of, aggregates.COORDINATES)
+    partials = of_facts(view, facts_of, aggregates.COORDINATES)
     places = merged.con.execute(f"SELECT DISTINCT {PLACE} FROM ({partials}) WHERE {where}").fetchall()
     return [Origin(lsn, topic, partition, offset, layer) for lsn, topic, partition, offset in places]
 

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from spark_jobs.settings import settings
 from spark_jobs.speed.partials_table import OPEN, SPAN
 from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.data_files import ROW_GROUP, FileWriter, Written
 
 log = logging.getLogger("tidemark.speed.compaction")
 
@@ -30,8 +30,6 @@ MANY_LOG_FILES = 100
 """So many small files of a day wait; the log has no reader in a hurry."""
 LOG_FILE = 16 * 2**20
 """Bytes; a file of the log that is larger is not written again."""
-ROW_GROUP = 20_000
-"""Rows with their own bounds: rows are in the order of their key, so that a look for one key skips most of them."""
 
 
 def current_span() -> int:

@@ -7,7 +7,7 @@ committed is not seen by any reader, and `vacuum` removes it in time. `files_wit
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSystem
 
 FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]
@@ -28,6 +28,9 @@ Bounds = Mapping[str, tuple[object, object]]
 
 WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
 """What readers of the log, the facts and the partials look for."""
+
+ROW_GROUP = 20_000
+"""Rows with their own bounds where rows are in the order of their key: a look for one key skips most of them."""
 
 LONGEST = 32
 """The characters of a text bound; a longer least value is cut there, a longer greatest value is left out."""
@@ -163,6 +166,17 @@ def commit(
     )
 
 
+def swap(read: DeltaTable, removed: Collection[str], files: Iterable[Written]) -> None:
+    """Put `files` in the place of the files `removed` (paths of add actions) of `read`, in one version."""
+    now = int(time.time() * 1000)
+    read.create_write_transaction(
+        [*(RemoveAction(path, True, now) for path in removed), *_actions(files, is_new=True)],
+        "append",
+        read.schema(),
+        read.metadata().partition_columns,
+    )
+
+
 def commit_beside(
     files: Iterable[Written], rows: Iterable[pa.Table], root: str, partition: tuple[str, object], lsn: int
 ) -> None:
@@ -227,3 +241,16 @@ def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
             if name in files.column_names and bound is not None:
                 files = files.filter(pc.fill_null(holds(files[name], bound), True))
     return files
+
+
+def files_overlapping(table: DeltaTable, column: str, ranges: Iterable[tuple[object, object]]) -> pa.Table:
+    """The flat add actions of the files that can hold rows in one of the ranges, both ends included."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    if f"min.{column}" not in files.column_names:
+        return files
+    least, greatest = files[f"min.{column}"], files[f"max.{column}"]
+    within = pa.repeat(pa.scalar(False), files.num_rows)
+    for first, last in ranges:
+        reaches = pc.and_(pc.less_equal(least, pa.scalar(last)), pc.greater_equal(greatest, pa.scalar(first)))
+        within = pc.or_(within, pc.fill_null(reaches, True))
+    return files.filter(within)

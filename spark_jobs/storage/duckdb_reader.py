@@ -5,6 +5,7 @@ table name, version -> delta-rs -> Arrow dataset -> DuckDB. Readers only: every 
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -89,6 +90,16 @@ def _known(action: Mapping[str, Any], columns: Iterable[str]) -> pc.Expression:
             above = most + timedelta(milliseconds=1) if isinstance(most, datetime) else most
             guarantee &= (column >= pa.scalar(least)) & (column <= pa.scalar(above))
     return guarantee
+
+
+@cache
+def of_task() -> duckdb.DuckDBPyConnection:
+    """The connection of a Spark task's process: one thread, and disk for what its memory does not hold."""
+    con = duckdb_session.connect()
+    add_sketches(con)
+    con.execute(f"SET memory_limit = '{settings().task_memory_mb:d}MB'")
+    con.execute(f"SET temp_directory = {quote_text(str(settings().tmp_dir / 'duckdb'), Dialect.DUCKDB)}")
+    return con
 
 
 def connect(

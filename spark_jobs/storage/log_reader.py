@@ -19,6 +19,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.data_files import files_overlapping
 from spark_jobs.storage.task_files import ARROW_ROWS, Batches, numbers, shares
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ class LogRecords:
 
     def _groups(self) -> list[list[str]]:
         """The files that may hold the records, in about equal shares: one per core, or more if there are many rows."""
-        files = pa.table(DeltaTable(tables.path(tables.MASTER_LOG)).get_add_actions(flatten=True))
-        overlapping = [(pc.field("max.lsn") >= first) & (pc.field("min.lsn") <= last) for first, last in self.ranges]
-        files = files.filter(reduce(or_, overlapping)).sort_by([("num_records", "descending")])
+        files = files_overlapping(DeltaTable(tables.path(tables.MASTER_LOG)), "lsn", self.ranges)
+        files = files.sort_by([("num_records", "descending")])
         rows = pc.sum(files["num_records"]).as_py() or 0
         shares = min(max(settings().cores, rows // tables.ROWS_PER_FILE + 1), max(files.num_rows, 1))
         paths = files["path"].to_pylist()

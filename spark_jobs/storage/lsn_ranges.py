@@ -5,7 +5,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import or_
+
+import pyarrow.dataset as ds
 
 MOST_RANGES = 200
 """A predicate has at most this many ranges; the nearest are joined, which only decodes more again."""
@@ -34,6 +38,10 @@ class Scope:
         """Predicate on `lsn`: the lsns that are decoded."""
         return predicate(self.ranges(only_new=only_new))
 
+    def expression(self, *, only_new: bool = False) -> ds.Expression:
+        """The same for Arrow."""
+        return reduce(or_, (_within(one) for one in self.ranges(only_new=only_new)), ds.scalar(False))
+
     def sql_again(self) -> str:
         return predicate(self.again)
 
@@ -59,6 +67,10 @@ def ranges_of(lsns: Iterable[int]) -> list[Range]:
         else:
             ranges.append((lsn, lsn))
     return ranges
+
+
+def _within(one: Range) -> ds.Expression:
+    return (ds.field("lsn") >= one[0]) & (ds.field("lsn") <= one[1])
 
 
 def predicate(ranges: Iterable[Range]) -> str:

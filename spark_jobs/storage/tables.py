@@ -7,6 +7,7 @@ SCHEMAS = ("master", "speed", "facts", "batch", "serving", "ops")
 MASTER_LOG = "master.log"
 QUARANTINE = "master.quarantine"
 DUPLICATES = "master.duplicates"
+IDENTITIES = "master.identities"
 SPEED_PARTIALS = "speed.partials"
 
 ROWS_PER_FILE = 500_000

@@ -4,13 +4,18 @@ rows, or shares of the work -> mapInArrow(task) -> files that no version names y
 The driver makes the files part of a table by one commit (`data_files.commit`), or discards them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.fs import FileSystem
 
-from spark_jobs.storage.data_files import WRITTEN, FileWriter, Written
+from spark_jobs.settings import settings
+from spark_jobs.storage import tables
+from spark_jobs.storage.data_files import ROW_GROUP, WRITTEN, FileWriter, Written
 
 if TYPE_CHECKING:  # the log is read without Spark too
     from pyspark.sql import DataFrame, SparkSession
@@ -18,11 +23,26 @@ if TYPE_CHECKING:  # the log is read without Spark too
 ARROW_ROWS = 131_072
 """Rows per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
 
+Files = dict[str, list[tuple[int, Written]]]
+"""Name -> the files of that name, and how many rows each has."""
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 REPORT = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("file", WRITTEN)])
 """`name`: what the file holds, as its task calls it. A task may report rows of other kinds beside, without a file."""
+
+
+@contextmanager
+def scratch(name: str) -> Iterator[str]:
+    """An empty folder beside the tables, which the workers reach; it is removed afterwards."""
+    root = f"{settings().warehouse}/{name}"
+    fs, path = FileSystem.from_uri(root)
+    fs.create_dir(path)
+    fs.delete_dir_contents(path)  # left by a try that was killed
+    try:
+        yield root
+    finally:
+        fs.delete_dir(path)
 
 
 def run(frame: "DataFrame", task: Task, schema: pa.Schema = REPORT) -> pa.Table:
@@ -43,12 +63,41 @@ def numbers(batches: Batches) -> Iterator[int]:
         yield from batch["id"].to_pylist()
 
 
-def write(name: str, root: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def write(name: str, root: str, rows: pa.Table, row_group: int | None = None) -> Iterator[pa.RecordBatch]:
     """Write one file of the table at `root`, and report it; nothing where there are no rows."""
-    with FileWriter(root) as writer:
+    with FileWriter(root, row_group=row_group) as writer:
         for first in range(0, rows.num_rows, ARROW_ROWS):
             writer.add(rows.slice(first, ARROW_ROWS))
         yield from reported(name, writer.written(), rows.num_rows)
+
+
+def write_in_order(
+    name: str, root: str, batches: Batches, key: str | None, with_statistics: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Write rows that come in the order of `key` to files of about ROWS_PER_FILE rows, and report them.
+
+    A new file begins only where the key changes: no two of them overlap, and a look for one key opens one file.
+    """
+    file, size, last = FileWriter(root, with_statistics=with_statistics, row_group=ROW_GROUP), 0, None
+    for batch in batches:
+        if size >= tables.ROWS_PER_FILE and key is not None:
+            same = _leading(batch[key], last)
+            file.add(pa.Table.from_batches([batch.slice(0, same)]))
+            size, batch = size + same, batch.slice(same)
+            if batch.num_rows:
+                yield from reported(name, file.written(), size)
+                file, size = FileWriter(root, with_statistics=with_statistics, row_group=ROW_GROUP), 0
+        if batch.num_rows:
+            file.add(pa.Table.from_batches([batch]))
+            size, last = size + batch.num_rows, batch[key][-1] if key is not None else None
+    yield from reported(name, file.written(), size)
+
+
+def _leading(values: pa.Array, value: pa.Scalar) -> int:
+    """How many of the first values are `value`."""
+    other = pc.fill_null(pc.not_equal(values, value), True) if value.is_valid else values.is_valid()
+    first: int = pc.index(other, True).as_py()
+    return len(values) if first < 0 else first
 
 
 def reported(
@@ -59,9 +108,9 @@ def reported(
     yield from pa.Table.from_pylist(told, schema=schema).to_batches()
 
 
-def files(report: pa.Table) -> dict[str, list[tuple[int, Written]]]:
-    """Name -> the rows and the file of each that was written."""
-    written: dict[str, list[tuple[int, Written]]] = {}
+def files(report: pa.Table) -> Files:
+    """The files that were written."""
+    written: Files = {}
     for row in report.select(REPORT.names).to_pylist():
         if row["file"] is not None:
             written.setdefault(row["name"], []).append((row["rows"], Written(**row["file"])))

@@ -204,10 +204,10 @@ class _Parts:
         if not facts_of.keys() & set(view.row_types):
             return []
         if isinstance(view, SequenceView):
-            self.con.execute(f"CREATE OR REPLACE TEMP TABLE rows AS {of_facts(view, D, facts_of)}")
+            self.con.execute(f"CREATE OR REPLACE TEMP TABLE rows AS {of_facts(view, facts_of)}")
             self.con.execute(f"CREATE OR REPLACE TEMP TABLE results AS {sequences.resolve(view, D, 'rows')}")
             return [f"({query})" for query in sequences.stretches(view, D, "rows", "results")]
-        made = self.con.sql(of_facts(view, D, facts_of, ())).to_arrow_table()
+        made = self.con.sql(of_facts(view, facts_of, ())).to_arrow_table()
         self.con.register(f"batch_{view.id}", finished(made, view.sketches, view.partial_schema))
         return [f"batch_{view.id}"]
 

@@ -121,7 +121,7 @@ def _undivided(view: SequenceView, facts: cases.Facts) -> Iterator[tuple[str, An
     with cases.connect() as con:
         for name, rows in facts.items():
             con.register(f"facts_{name}", rows)
-        con.execute(f"CREATE TEMP TABLE every AS {sequences.rows(view, D, {name: f'facts_{name}' for name in facts})}")
+        con.execute(f"CREATE TEMP TABLE every AS {sequences.rows(view, {name: f'facts_{name}' for name in facts})}")
         for (at,) in con.execute("SELECT DISTINCT ts FROM every ORDER BY ts OFFSET 1").fetchall():
             before = f"SELECT * FROM every WHERE ts < {at:d}"
             if not _is_quiet(con, view, before, at):

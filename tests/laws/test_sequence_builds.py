@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.engine import sequence_replay
-from spark_jobs.engine.sequence_replay import Queries
 from spark_jobs.expressions.dialect import listed
 from tests.laws.sequence_cases import LSNS, Connection, D, connection, described, differing
 from tests.laws.sequence_views import SUBJECTS, Subject
@@ -51,10 +50,12 @@ def chain_differs(
     done, stored_from = 0, 0
     for cut, share in builds:
         horizon = int(share * subject.steps) * subject.step
-        queries = grown(con, subject, done, cut, stored_from, heed_deep=heed_deep) if done else scratch(subject, cut)
-        write(con, subject, queries, "built", horizon)
+        queries = (
+            grown(con, subject, done, cut, stored_from, heed_deep=heed_deep) if done else scratch(con, subject, cut)
+        )
+        write(con, queries, "built", horizon)
         done, stored_from = cut, horizon
-    write(con, subject, scratch(subject, done), "full", stored_from)
+    write(con, scratch(con, subject, done), "full", stored_from)
     wrong: set[Any] = set()
     for part, columns in {"rows": ["lsn", *subject.view.row_kinds], "results": [*subject.view.result_kinds]}.items():
         names = listed([*columns, "stretch_end"], D)
@@ -62,15 +63,20 @@ def chain_differs(
     return sorted(wrong)
 
 
-def scratch(subject: Subject, cut: int) -> Queries:
-    return sequence_replay.from_scratch(subject.view, D, named, all_rows(subject, cut))
+def scratch(con: Connection, subject: Subject, cut: int) -> tuple[str, str]:
+    con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {all_rows(subject, cut)}")
+    return sequence_replay.replayed(con, subject.view, "fresh")
 
 
-def grown(con: Connection, subject: Subject, done: int, cut: int, stored_from: int, *, heed_deep: bool) -> Queries:
-    con.execute(f"CREATE OR REPLACE TEMP TABLE recent AS {all_rows(subject, cut)} AND r.lsn > {done}")
-    con.execute(f"CREATE OR REPLACE TEMP TABLE deep AS {sequence_replay.deep_keys('recent', stored_from)}")
-    deep = ("deep", all_rows(subject, cut)) if heed_deep else None
-    return sequence_replay.replayed(subject.view, D, named, "recent", ("built_rows", "built_results"), deep)
+def grown(
+    con: Connection, subject: Subject, done: int, cut: int, stored_from: int, *, heed_deep: bool
+) -> tuple[str, str]:
+    con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {all_rows(subject, cut)} AND r.lsn > {done}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE deep AS {sequence_replay.deep_keys('fresh', stored_from)}")
+    if heed_deep:
+        con.execute(f"INSERT INTO fresh {all_rows(subject, done)} AND r.key IN (FROM deep)")
+    built = ("built_rows", "built_results")
+    return sequence_replay.replayed(con, subject.view, "fresh", built, "deep" if heed_deep else None)
 
 
 def all_rows(subject: Subject, cut: int) -> str:
@@ -78,20 +84,10 @@ def all_rows(subject: Subject, cut: int) -> str:
     return f"SELECT {names} FROM everything r WHERE r.lsn <= {cut}"
 
 
-def named(what: str) -> str:
-    return f"made_{what}"
-
-
-def write(con: Connection, subject: Subject, queries: Queries, into: str, horizon: int) -> None:
+def write(con: Connection, queries: tuple[str, str], into: str, horizon: int) -> None:
     """The tables <into>_rows, from the horizon on, and <into>_results."""
-    for name, sql in queries.relations:
-        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
-    live = con.sql(f"FROM {queries.relations[-1][0]}").to_arrow_table()
-    for part, made in zip(("rows", "results"), sequence_replay.resolved(subject.view, live), strict=True):
-        con.register(named(f"made_{part}"), made)
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE next_rows AS SELECT * FROM ({queries.rows}) WHERE stretch_end >= {horizon}"
-    )
-    con.execute(f"CREATE OR REPLACE TEMP TABLE next_results AS {queries.results}")
+    rows, results = queries
+    con.execute(f"CREATE OR REPLACE TEMP TABLE next_rows AS SELECT * FROM ({rows}) WHERE stretch_end >= {horizon}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE next_results AS {results}")
     for part in ("rows", "results"):
         con.execute(f"CREATE OR REPLACE TEMP TABLE {into}_{part} AS FROM next_{part}")

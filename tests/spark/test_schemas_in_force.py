@@ -66,7 +66,7 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     assert lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(3,)]
     assert stands(lake)
     summary = lake.store.runs()[0].summary
-    assert summary["released"] == [[1, 3]]
+    assert summary["decoded_again"] == [[1, 3]]
     since_published = causes(lake, old, summary["changed_days"])
     assert since_published.keys() == set(VIEWS) and set().union(*since_published.values()) <= {CORRECTED, DUPLICATE}
     since_ever = causes(lake, {}, {})

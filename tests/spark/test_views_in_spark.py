@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.batch.merge import columns
+from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import sequence_replay
 from spark_jobs.engine.chained_view import Served, stored_of
-from spark_jobs.engine.partials import compute, of_facts, rejects
-from spark_jobs.expressions.dialect import Dialect
+from spark_jobs.engine.partials import compute, to_build
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.render import serving_sql
+from spark_jobs.storage import duckdb_reader
 from spark_jobs.testing import cases
 
 pytestmark = pytest.mark.spark
@@ -65,34 +65,15 @@ def structs(column: str, table: pa.Table) -> pa.Table:
 
 
 def build(spark: SparkSession, view: View, built: cases.Facts) -> None:
-    """Temporary views built_<table> from Spark's SQL over the facts."""
-    facts_of = {}
-    for event_type in view.event_types:
-        rows = built.get(event_type)
-        if rows is None:
-            rows = project_contracts().of(event_type).fact_schema.empty_table()
-        spark.createDataFrame(rows).createOrReplaceTempView(f"facts_{event_type}")
-        facts_of[event_type] = f"facts_{event_type}"
-    partials = of_facts(view, Dialect.SPARK, facts_of, () if isinstance(view, AggregateView) else ("lsn",))
-    if not isinstance(view, SequenceView):
-        spark.sql(partials).createOrReplaceTempView(f"built_{view.id}")
-        return
-    rows, results = sequence_replay.resolved(view, spark.sql(partials).toArrow())
-    spark.createDataFrame(rows).createOrReplaceTempView(f"built_{view.id}_rows")
-    spark.createDataFrame(results).createOrReplaceTempView(f"built_{view.id}_results")
-
-
-@pytest.mark.parametrize("view", list(project_views()), ids=lambda view: view.id)
-def test_partials_have_the_same_columns_in_both_layers(spark: SparkSession, view: View) -> None:
-    build(spark, view, {})
-    suffix = "_rows" if isinstance(view, SequenceView) else ""
-    found = spark.table(f"built_{view.id}{suffix}").toArrow().schema
-    wanted = {field.name: str(field.type) for field in view.partial_schema}
-    assert {name: str(found.field(name).type).replace(" not null", "") for name in wanted} == wanted
-
-
-@pytest.mark.parametrize("view", list(project_views()), ids=lambda view: view.id)
-def test_spark_can_list_the_facts_that_a_view_rejects(spark: SparkSession, view: View) -> None:
-    build(spark, view, {})
-    if sql := rejects(view, Dialect.SPARK, {event_type: f"facts_{event_type}" for event_type in view.event_types}):
-        assert spark.sql(sql).columns == ["lsn", "topic", "partition", "offset", "event_type", "field"]
+    """Temporary views built_<table>, as a build makes them."""
+    made = {name: schema.empty_table() for name, schema in columns(view).items()}
+    with duckdb_reader.connect({}) as con:
+        for _, rows in to_build(con, {**built, **cases.side_inputs(view, {}, built)}, [view]):
+            if isinstance(view, SequenceView):
+                con.register("fresh", rows)
+                replayed = sequence_replay.replayed(con, view, "fresh")
+                made = {name: con.sql(sql).to_arrow_table() for name, sql in zip(made, replayed, strict=True)}
+            else:
+                made = dict.fromkeys(made, rows)
+    for name, rows in made.items():
+        spark.createDataFrame(rows).createOrReplaceTempView(f"built_{name.removeprefix('batch.')}")

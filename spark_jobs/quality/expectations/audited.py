@@ -23,7 +23,7 @@ from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
-from spark_jobs.storage.spark_reader import in_days
+from spark_jobs.storage.fact_slices import in_days
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,5 +140,5 @@ def _with_facts(views: Collection[View], cut: int) -> set[str]:
     types = {event_type for view in views for event_type in view.event_types}
     facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} WHERE lsn <= {cut:d})" for name in types}
     con = duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types})
-    counted = {view.id: partials.counted(view, DUCKDB, facts_of) for view in views}
+    counted = {view.id: partials.counted(view, facts_of) for view in views}
     return {view_id for view_id, facts in counted.items() if con.execute(f"FROM ({facts}) LIMIT 1").fetchone()}

@@ -1,0 +1,179 @@
+"""Plan the second half of a build, view by view, and make its files versions.
+
+BuildTask, what is staged, files of the published version -> Plan (units, the files that they replace, the horizon)
+-> (merge) -> new versions of the view's tables.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from spark_jobs.batch.build_tasks import BuildMode, BuildTask
+from spark_jobs.batch.derive import Staged
+from spark_jobs.batch.key_ranges import KeyedFile, KeyRange, Weighted, apart, divided, order
+from spark_jobs.batch.merge import BUCKET_DAY, ROWS_AT_ONCE, STRETCH_END, Done, Unit
+from spark_jobs.definitions.bound_view import AggregateView, SequenceView
+from spark_jobs.expressions.epoch import at_micros, since_epoch
+from spark_jobs.ledger.source import Source
+from spark_jobs.settings import settings
+from spark_jobs.storage import batch_tables, duckdb_reader, tables
+
+MANY_CLOSED = 64
+"""So many small files of closed results are written again, as a few large ones."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The units of a view. horizon: that of the version to come."""
+
+    task: BuildTask
+    units: list[Unit]
+    staged_seconds: float
+    horizon: datetime | None = None
+
+
+@dataclass(frozen=True)
+class NewVersion:
+    """What a build made of a view. seconds: of its tasks' work."""
+
+    source: Source
+    seconds: float = 0.0
+
+
+def planned(task: BuildTask, staged: Staged) -> Plan:
+    """The units that build the view."""
+    if isinstance(task.view, AggregateView):
+        return Plan(task, _of_aggregate(task, task.view, staged), staged.seconds)
+    horizon = _horizon(task, task.view, staged)
+    return Plan(task, _of_sequence(task, task.view, staged, horizon), staged.seconds, horizon)
+
+
+def _of_aggregate(task: BuildTask, view: AggregateView, staged: Staged) -> list[Unit]:
+    everything = KeyRange(view.ordered_by)
+    if task.mode is BuildMode.FULL:
+        return _units(task, staged, everything, [])
+    [(table, version)] = task.base.tables(view)
+    built = _files(table, version, view.ordered_by)
+    if task.mode is BuildMode.BUCKETS:
+        days = [date.fromisoformat(day) for day in task.days]
+        return _units(task, staged, everything, [file for file in built if file.has_any_of(days)])
+    return [unit for keys, files in apart(view.ordered_by, built) for unit in _units(task, staged, keys, files)]
+
+
+def _units(task: BuildTask, staged: Staged, keys: KeyRange, files: Sequence[KeyedFile]) -> list[Unit]:
+    """A unit, or more where there are too many rows for one."""
+    sample = [*_within(staged, keys), *(one for file in files for one in file.sample())]
+    ranges = divided(keys.columns, keys, sample, ROWS_AT_ONCE)
+    size = sum(weight for _, weight in sample) / len(ranges)
+    unit = Unit(
+        task.view,
+        keys,
+        tuple(staged.files),
+        built=(_addresses(files),) if files else (),
+        without=task.days,
+        may_stay=task.mode is BuildMode.MERGE and len(ranges) == 1 and bool(files),
+        rows=size,
+    )
+    return [replace(unit, keys=one) for one in ranges]
+
+
+def _within(staged: Staged, keys: KeyRange) -> list[Weighted]:
+    """The staged keys of the sample that are in the range."""
+    low = order(keys.low) if keys.low is not None else None
+    high = order(keys.high) if keys.high is not None else None
+    return [
+        (key, weight)
+        for key, weight in staged.sample
+        if (low is None or order(key) >= low) and (high is None or order(key) < high)
+    ]
+
+
+def _of_sequence(task: BuildTask, view: SequenceView, staged: Staged, horizon: datetime | None) -> list[Unit]:
+    rows, opened, closed = list[KeyedFile](), list[KeyedFile](), list[KeyedFile]()
+    if task.mode is not BuildMode.FULL:
+        rows, results = (_files(table, version, view.ordered_by) for table, version in task.base.tables(view))
+        opened, closed = _open_and_closed(results, task.base.horizon)
+    everything = KeyRange(view.ordered_by)
+    sample = [*staged.sample, *(one for file in (*rows, *opened) for one in file.sample())]
+    ranges = divided(everything.columns, everything, sample, ROWS_AT_ONCE)
+    unit = Unit(
+        view,
+        everything,
+        tuple(staged.files),
+        built=() if task.mode is BuildMode.FULL else (_addresses(rows), _addresses(opened)),
+        rows=sum(weight for _, weight in sample) / len(ranges),
+        horizon=0 if horizon is None else since_epoch(horizon),
+        deep=tuple(staged.deep_keys),
+    )
+    units = [replace(unit, keys=keys) for keys in ranges]
+    if unit.deep:
+        drop = replace(unit, staged=(), rows=tables.ROWS_PER_FILE / 10, drop_only=True)
+        units += [replace(drop, built=((), (file.address,))) for file in closed]
+    return units
+
+
+def _open_and_closed(results: Iterable[KeyedFile], horizon: datetime | None) -> tuple[list[KeyedFile], list[KeyedFile]]:
+    """The files with results that rows may still change, and those that only rows before the horizon can.
+
+    Many small files of the second kind are among the first, and so become few.
+    """
+    opened, closed = list[KeyedFile](), list[KeyedFile]()
+    for file in results:
+        is_closed = horizon is not None and file.stretch_end is not None and file.stretch_end < since_epoch(horizon)
+        (closed if is_closed else opened).append(file)
+    small = [file for file in closed if file.rows < tables.ROWS_PER_FILE / 2]
+    if len(small) <= MANY_CLOSED:
+        return opened, closed
+    return [*opened, *small], [file for file in closed if file not in small]
+
+
+def _files(table: str, version: int, keys: Sequence[str]) -> list[KeyedFile]:
+    """The files of a version."""
+    first = keys[0] if keys else ""
+    root, found = tables.path(table), list[KeyedFile]()
+    for action in batch_tables.files(table, version):
+        days = (action.get(f"min.{BUCKET_DAY}"), action.get(f"max.{BUCKET_DAY}"))
+        bounds = action.get(f"min.{first}"), action.get(f"max.{first}")
+        ends = action.get(f"max.{STRETCH_END}")
+        found.append(KeyedFile(f"{root}/{action['path']}", action["num_records"], *bounds, days, ends))
+    return found
+
+
+def _addresses(files: Iterable[KeyedFile]) -> tuple[str, ...]:
+    return tuple(file.address for file in files)
+
+
+def _horizon(task: BuildTask, view: SequenceView, staged: Staged) -> datetime | None:
+    """`horizon_days` before the newest row of the slowest kind, or before the cut; never earlier than it was.
+
+    The rows' own time decides, not the clock: otherwise history that is still being loaded would all be late.
+    """
+    newest = dict(staged.newest)
+    if task.mode is BuildMode.RESOLVE:
+        rows, _ = task.base.tables(view)
+        with duckdb_reader.connect({"stored": rows}) as con:
+            for kind, ts in con.execute("SELECT kind, max(ts) FROM stored GROUP BY kind").fetchall():
+                newest[kind] = max(ts, newest.get(kind, ts))
+    if not newest or task.cut_at is None:
+        return task.base.horizon
+    slowest = min(at_micros(min(newest.values())), task.cut_at)
+    horizon = slowest - timedelta(days=settings().horizon_days)
+    return horizon if task.base.horizon is None else max(horizon, task.base.horizon)
+
+
+def new_versions(plan: Plan, done: Sequence[Done]) -> NewVersion:
+    """Make the files of the units part of the view's tables, one commit each."""
+    task, view = plan.task, plan.task.view
+    bases = task.base.versions or (None,) * len(view.tables)
+    versions = list[int]()
+    for number, (table, base) in enumerate(zip(view.tables, bases, strict=True)):
+        written = [file for unit in done for _, file in unit.files.get(table, ())]
+        if task.mode is BuildMode.FULL or base is None:
+            versions.append(batch_tables.overwrite(table, written))
+            continue
+        touched = [unit for unit, made in zip(plan.units, done, strict=True) if unit.built and not made.is_untouched]
+        removed = {address.removeprefix(f"{tables.path(table)}/") for unit in touched for address in unit.built[number]}
+        versions.append(batch_tables.swap(table, removed, written, base))
+    results = versions[1] if len(versions) > 1 else None
+    seconds = sum(unit.seconds for unit in done) + plan.staged_seconds
+    return NewVersion(Source(versions[0], results, task.cut, plan.horizon), seconds)

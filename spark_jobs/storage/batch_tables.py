@@ -1,0 +1,47 @@
+"""The tables of builds: create one, know the files of a version, and write the next version.
+
+A batch table has one writer: the active run. A version goes on from the one that is published, whatever lies above it.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from spark_jobs.settings import settings
+from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
+from spark_jobs.storage.data_files import Written
+
+
+def create(table: str, schema: pa.Schema) -> None:
+    """Create a batch table, unless it exists.
+
+    Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
+    any more is removed by `tidemark retention` alone.
+    """
+    kept = f"interval {settings().history_days} days"
+    properties = {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
+    ddl.create(table, schema, properties=properties)
+
+
+def files(table: str, version: int | None = None) -> list[dict[str, Any]]:
+    """The flat add actions of a version (None: the newest)."""
+    added = DeltaTable(tables.path(table), version=version).get_add_actions(flatten=True)
+    actions: list[dict[str, Any]] = pa.table(added).to_pylist()
+    return actions
+
+
+def overwrite(table: str, written: Iterable[Written]) -> int:
+    """A version with these files alone; returns it."""
+    data_files.commit(tables.path(table), written, {}, "overwrite")
+    return duckdb_reader.version(table)
+
+
+def swap(table: str, removed: Collection[str], written: Collection[Written], base: int | None = None) -> int:
+    """Version `base` with files in the place of those that are removed (their paths); returns the new version."""
+    if base is not None and duckdb_reader.version(table) != base:  # what an unpublished run left on top must not stay
+        DeltaTable(tables.path(table)).restore(base)
+    if removed or written:
+        data_files.swap(DeltaTable(tables.path(table)), removed, written)
+    return duckdb_reader.version(table)

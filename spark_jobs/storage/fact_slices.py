@@ -1,0 +1,69 @@
+"""Slices of the facts: which files can hold them, and the rows themselves.
+
+event type, Slice -> files that can hold such facts, by their statistics -> in a task: the columns and rows wanted.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.data_files import files_within
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Facts with an lsn in (above, upto]; of these days (ISO dates), or of all where `days` is None."""
+
+    upto: int
+    above: int = 0
+    days: tuple[str, ...] | None = None
+
+    def expression(self) -> ds.Expression:
+        lsn = ds.field("lsn")
+        wanted = (lsn <= self.upto) & (lsn > self.above)
+        if self.days is None:
+            return wanted
+        return wanted & ds.field("day").isin(pa.array(map(date.fromisoformat, self.days), pa.date32()))
+
+    def files(self, event_type: str) -> dict[str, int]:
+        """The addresses of the files that can hold such facts, and how many rows each has."""
+        table = tables.facts(event_type)
+        if self.above >= self.upto or not duckdb_reader.exists(table):
+            return {}
+        files = files_within(DeltaTable(tables.path(table)), {"lsn": (self.above + 1, self.upto)})
+        paths, rows = files["path"].to_pylist(), files["num_records"].to_pylist()
+        within = self._within(files) if self.days is not None else [True] * len(paths)
+        return {
+            f"{tables.path(table)}/{path}": count
+            for path, count, wanted in zip(paths, rows, within, strict=True)
+            if wanted
+        }
+
+    def _within(self, files: pa.Table) -> list[bool]:
+        """Whether one of the days lies in each file's bounds; days are a set, and most sets have holes."""
+        days = sorted(map(date.fromisoformat, self.days or ()))
+        if not {"min.day", "max.day"} <= set(files.column_names):
+            return [True] * files.num_rows
+        bounds = zip(files["min.day"].to_pylist(), files["max.day"].to_pylist(), strict=True)
+        return [least is None or most is None or any(least <= day <= most for day in days) for least, most in bounds]
+
+
+def in_days(days: Iterable[str], column: str = "day") -> str:
+    """Predicate on a column of days; the days are ISO dates that the ledger holds."""
+    listed = ", ".join(f"DATE '{day}'" for day in days)
+    return f"{column} IN ({listed})" if listed else "FALSE"
+
+
+def filtered(facts: pa.Table, wanted: Slice) -> pa.Table:
+    """The facts of the slice; the same table where all are."""
+    if wanted.days is None:
+        lsns = pc.min_max(facts["lsn"]).as_py()
+        if lsns["min"] is None or (lsns["min"] > wanted.above and lsns["max"] <= wanted.upto):
+            return facts
+    return facts.filter(wanted.expression())

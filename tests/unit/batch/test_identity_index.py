@@ -1,0 +1,72 @@
+"""The index of identities: the first fact of each counts, across runs and repeated decodes, and its files stay few."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.batch import identity_index
+from spark_jobs.batch.identity_index import INDEX, STAGED
+from spark_jobs.storage.lsn_ranges import scope
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+Fact = tuple[int, int, int]
+"""lsn, offset, identity."""
+
+
+def staged(facts: list[Fact]) -> pa.Table:
+    rows = [
+        {"event_type": "a", "identity": bytes([identity]) * 16, "lsn": lsn, "topic": "t", "partition": 0}
+        | {"offset": offset, "timestamp": NOW}
+        for lsn, offset, identity in facts
+    ]
+    return pa.Table.from_pylist(rows, schema=STAGED)
+
+
+def compared(facts: list[Fact], known: list[tuple[int, int]], todo: Any) -> tuple[set[Fact], set[tuple[int, int]]]:
+    """The losers, and what the index has then."""
+    with duckdb.connect() as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.register("staged", staged(facts))
+        index = [{"identity": bytes([identity]) * 16, "lsn": lsn} for identity, lsn in known]
+        con.register("known", pa.Table.from_pylist(index, schema=INDEX))
+        identity_index._compare(con, todo)
+        lost = con.execute('SELECT lsn, "offset", identity FROM losers').fetchall()
+        won = con.execute("SELECT identity, lsn FROM winners").fetchall()
+    kept = {(identity, lsn) for identity, lsn in known if todo.previous >= lsn and not again(todo, lsn)}
+    return {(lsn, at, one[0]) for lsn, at, one in lost}, kept | {(one[0], lsn) for one, lsn in won}
+
+
+def again(todo: Any, lsn: int) -> bool:
+    return any(first <= lsn <= last for first, last in todo.again)
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=40), st.integers(0, 6), st.data())
+def test_the_first_of_each_identity_counts_however_the_log_is_divided(
+    sent: list[tuple[int, int]], cut: int, data: st.DataObject
+) -> None:
+    """Two runs, the second of which may decode lsns of the first again, leave what one run over all leaves."""
+    facts = [(lsn, at, identity) for at, (lsn, identity) in enumerate(sorted(sent, key=lambda one: one[0]))]
+    whole_lost, whole_index = compared(facts, [], scope(0, 6))
+    once_lost, index = compared([fact for fact in facts if fact[0] <= cut], [], scope(0, cut))
+    repeated = data.draw(st.sets(st.sampled_from(range(1, cut + 1)))) if cut else set()
+    # An lsn is decoded again together with those that repeat its identities.
+    repeated |= {lsn for lsn, _, one in facts if lsn <= cut and one in {i for at, _, i in facts if at in repeated}}
+    todo = scope(cut, 6, repeated)
+    twice_lost, index_after = compared([f for f in facts if f[0] > cut or f[0] in repeated], sorted(index), todo)
+    assert {fact for fact in once_lost if fact[0] not in repeated} | twice_lost == whole_lost
+    assert index_after == whole_index
+
+
+@given(st.integers(1, 60), st.integers(1, 5))
+def test_files_of_a_bucket_stay_few_and_are_seldom_written_again(runs: int, rows: int) -> None:
+    sizes, written = list[int](), 0
+    for _ in range(runs):
+        joined = identity_index._alike([{"num_records": size} for size in sizes])
+        sizes = [*sorted(sizes)[len(joined) :], rows + sum(file["num_records"] for file in joined)]
+        written += sizes[-1]
+    assert len(sizes) <= 2 + 2 * runs.bit_length()
+    assert written <= 2 * rows * runs * (1 + runs.bit_length()), "each row is written again once it has doubled"
