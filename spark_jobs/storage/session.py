@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.settings import FOLDERS, ROOT, Settings, settings
-from spark_jobs.storage import tables
 from spark_jobs.storage.java import java_home
 
 if TYPE_CHECKING:
@@ -103,14 +102,13 @@ def driver(settings: Settings, memory_mb: int, java_options: str) -> dict[str, s
 def batch_session(app: str) -> Iterator["SparkSession"]:
     """The session of a job, which ends with it: its own memory and JVM options, and large Arrow batches.
 
-    In a build of a minute or two the optimising compiler, the concurrent collector and the compression of persisted
-    rows took half of all CPU time.
+    The JVM of a build hands out tasks, and does none of the work: in its minute or two the optimising compiler and the
+    concurrent collector would take more time than they save.
     """
     conf = driver(settings(), settings().batch_memory_mb, settings().batch_java_options) | {
         "spark.sql.catalogImplementation": "in-memory",  # it knows tables by their paths
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        "spark.sql.files.maxRecordsPerFile": str(tables.ROWS_PER_FILE),
     }
     spark = spark_session(app, **conf)
     try:
