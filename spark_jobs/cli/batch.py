@@ -71,7 +71,8 @@ def build_(run_id: str) -> None:
 @batch.command("audit")
 @run_option
 @click.option("--accept", metavar="REASON", help="Accept rows that differ from speed for no known cause, and say why.")
-def audit_(run_id: str, accept: str | None) -> None:
+@click.option("--whole", is_flag=True, help="Compare every row with the speed layer's, not those that were touched.")
+def audit_(run_id: str, accept: str | None, whole: bool) -> None:
     """Hold the run's new versions against their expectations and against the speed layer.
 
     Exit code 3 stops the run: nothing of it is published, and what is published keeps serving.
@@ -81,7 +82,7 @@ def audit_(run_id: str, accept: str | None) -> None:
 
     with ledger_step(run_id) as store, ExitStack() as started:
         session = cache(lambda: started.enter_context(batch_session("tidemark-audit")))
-        passed = audit(session, store, project_views(), run_id, click.echo, accept)
+        passed = audit(session, store, project_views(), run_id, click.echo, accept, whole=whole)
         verdict = store.audit(run_id)
     docs = verdict.docs_url if verdict else None
     if passed:

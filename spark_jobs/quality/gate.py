@@ -30,9 +30,19 @@ Session = Callable[[], "SparkSession"]
 """Returns the Spark session, started at the first call."""
 
 
-def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, accept: str | None = None) -> bool:
+def audit(
+    session: Session,
+    store: Store,
+    views: Views,
+    run_id: str,
+    say: Say,
+    accept: str | None = None,
+    *,
+    whole: bool = False,
+) -> bool:
     """Audit the run's builds and record the verdict; True if it passed.
 
+    whole: compare every row with the speed layer's, as a run in mode `full` does in any case.
     accept: an operator's reason to publish although rows differ for no known cause; it is kept with the verdict.
     """
     run = store.active_run(run_id)
@@ -44,7 +54,7 @@ def audit(session: Session, store: Store, views: Views, run_id: str, say: Say, a
         raise LedgerError(f"run {run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
     old, changed = store.sources(current), changed_days(store, run)
     agreements = []
-    for agreement in agree(views, old, built, changed):
+    for agreement in agree(views, old, built, changed, whole=whole or run.mode == "full"):
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)

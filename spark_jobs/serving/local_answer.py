@@ -36,12 +36,25 @@ class LocalAnswers:
         self.con = duckdb_reader.connect({}, sketches=True)
         self._opened: dict[duckdb_reader.Table, tuple[str, ds.Dataset]] = {}
         self._partials: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
 
     def with_partials(self, view: View, relation: str) -> "LocalAnswers":
         """The same sources, but the view's speed partials are those of a relation of `con`."""
         other = copy(self)
         other._partials = {view.id: relation}
         return other
+
+    def with_keys(self, view: View, relation: str) -> "LocalAnswers":
+        """The same sources, but of the view only the stored keys in a relation of `con`."""
+        other = copy(self)
+        other._keys = {view.id: relation}
+        return other
+
+    def _narrowed(self, view: View, rows: str) -> str:
+        if view.id not in self._keys:
+            return rows
+        same = " AND ".join(f"r.{q} IS NOT DISTINCT FROM k.{q}" for q in (quote(n, DUCKDB) for n in view.stored_keys))
+        return f"(SELECT r.* FROM {rows} r SEMI JOIN {self._keys[view.id]} k ON {same or 'true'})"
 
     def relation(self, table: duckdb_reader.Table) -> str:
         """A table of the warehouse as a relation of `con`, opened once. Raises NoTable."""
@@ -56,7 +69,7 @@ class LocalAnswers:
 
     def built(self, view: View) -> list[str]:
         """What the source reads of the view's tables."""
-        return [self.relation(table) for table in self.sources[view.id].tables(view)]
+        return [self._narrowed(view, self.relation(table)) for table in self.sources[view.id].tables(view)]
 
     def speed(self, view: View) -> str:
         """lsn and the view's partials past the cut up to head; for a sequence deferred rows too."""
@@ -80,7 +93,8 @@ class LocalAnswers:
     def added(self, view: View) -> str:
         """The speed rows that count; the others are deferred to the next build."""
         source = self.sources[view.id]
-        return sequences.counted_now(self.speed(view), DUCKDB, source.horizon, source.hot_keys)
+        counted = sequences.counted_now(self.speed(view), DUCKDB, source.horizon, source.hot_keys)
+        return f"FROM {self._narrowed(view, f'({counted})')}" if view.id in self._keys else counted
 
     def answer(self, view: Served) -> str:
         """SELECT of the rows that `serving.<view>` gives."""

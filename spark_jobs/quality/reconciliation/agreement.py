@@ -29,6 +29,8 @@ OF_PARTIALS = (NOT_COVERED, DUPLICATE, NEWER_SCHEMA)
 """Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
 RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
 """If several causes claim a row, the first one gets it."""
+ONE_OF = 100
+"""One of so many keys that nothing touched is compared as well."""
 ACCEPTED = "accepted_by_operator"
 UNEXPLAINED = "unexplained"
 
@@ -48,9 +50,17 @@ class Agreement:
 
 
 def agree(
-    views: Views, old: Mapping[str, Source], new: Mapping[str, Source], changed: Mapping[str, Sequence[str]]
+    views: Views,
+    old: Mapping[str, Source],
+    new: Mapping[str, Source],
+    changed: Mapping[str, Sequence[str]],
+    *,
+    whole: bool = False,
 ) -> Iterator[Agreement]:
-    """One Agreement per view of `new`; `old`: the sources in force. Reads files only."""
+    """One Agreement per view of `new`; `old`: the sources in force. Reads files only.
+
+    It compares the keys that something touched between the two cuts, and a sample of the others; or the `whole`.
+    """
     before = with_unbuilt(new, old)
     cuts = {view_id: (before[view_id].cut, source.cut) for view_id, source in new.items()}
     for old_cut, new_cut in sorted(set(cuts.values())):
@@ -58,10 +68,15 @@ def agree(
         built, speed = LocalAnswers(views, new, new_cut), LocalAnswers(views, before, new_cut)
         for view in views:
             if cuts.get(view.id) == (old_cut, new_cut):
-                yield _agreement(view, built, speed, causes)
+                yield _agreement(view, built, speed, causes, whole)
 
 
-def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> Agreement:
+def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes, whole: bool) -> Agreement:
+    if not whole and speed.sources[view.id].versions and view.stored_keys:
+        keys = _looked_at(view, built, speed, causes)
+        for answers in (built, speed):
+            answers.con.register("looked_at", keys)
+        built, speed = built.with_keys(view, "looked_at"), speed.with_keys(view, "looked_at")
     speed.con.register("built", built.con.sql(built.own(view)).to_arrow_table())
     compared = compare(speed.con, "FROM built", speed.own(view), shape_of(view))
     agreement = Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, {})
@@ -71,6 +86,29 @@ def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Cau
     counts = {cause or UNEXPLAINED: rows for cause, rows in counts_by_cause(attributed).items()}
     named = attributed.first(("batch", "speed"), where="cause IS NULL")
     return replace(agreement, causes=counts, unexplained=tuple(named))
+
+
+def _looked_at(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> pa.Table:
+    """The stored keys that a record touched between the cuts, those of replaced days, and a sample of all others.
+
+    Which ones are in the sample changes from cut to cut, and is the same for the same cut.
+    """
+    keys = listed(view.stored_keys, D)
+    sampled = f"hash({keys}) % {ONE_OF} = {causes.new_cut % ONE_OF}"
+    days = sorted({day for name in view.event_types for day in causes.changed.get(name, ())})
+    if days and view.bucket:
+        within = ", ".join(f"DATE '{day}'" for day in days)
+        sampled += f" OR CAST({quote(view.bucket, D)} AS DATE) IN ({within})"
+    elif days:
+        sampled = "true"
+    parts = [
+        answers.con.sql(f"SELECT DISTINCT {keys} FROM {relation} WHERE {sampled}").to_arrow_table()
+        for answers in (built, speed)
+        for relation in answers.built(view)
+    ]
+    touched = speed.con.sql(f"SELECT DISTINCT {keys} FROM ({speed.speed(view)})").to_arrow_table()
+    proven = (found.select(view.stored_keys) for cause in OF_PARTIALS for found in causes.keys(cause, view))
+    return pa.concat_tables([touched, *(part.cast(touched.schema) for part in (*parts, *proven))])
 
 
 def accepted(agreement: Agreement, reason: str) -> Agreement:

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.source import Source
+from spark_jobs.quality.reconciliation import agreement
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, UNEXPLAINED, Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
 from spark_jobs.storage import tables
@@ -110,6 +113,30 @@ def test_a_view_that_was_set_aside_is_explained_where_it_lacks_partials(platform
     found = agreed(platform, old)
     assert found["word_count"].causes.keys() == {NOT_COVERED}
     assert found["orders_by_day"].differing == 0
+
+
+def test_a_wrong_row_is_found_where_something_touched_it_or_it_is_sampled_and_always_in_the_whole(
+    platform_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = landed([order(1, store_id=3), order(2, store_id=4)])
+    old = platform.build()
+    platform.land([order(3, store_id=3)])
+
+    def causes(wrong: int, **how: bool) -> dict[str, int]:
+        def spoil(rows: list[Row]) -> list[Row]:
+            return [{**row, "orders": 99} if row["store_id"] == wrong else row for row in rows]
+
+        new = platform.build()
+        new["orders_by_day"] = Source(change(batch_tables("orders_by_day")[0], spoil), None, 2, None)
+        found = agree(platform.views, old, new, {}, **how)
+        return next(one.causes for one in found if one.view == "orders_by_day")
+
+    assert causes(3) == {UNEXPLAINED: 1}, "the new order touched it"
+    assert causes(4, whole=True) == {UNEXPLAINED: 1}
+    monkeypatch.setattr(agreement, "ONE_OF", 10**9)
+    assert causes(4) == {}, "nothing touched it, and it is not in the sample of this cut"
+    monkeypatch.setattr(agreement, "ONE_OF", 1)
+    assert causes(4) == {UNEXPLAINED: 1}
 
 
 def test_replaced_facts_explain_the_rows_of_their_days(platform_home: Path) -> None:
