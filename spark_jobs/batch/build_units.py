@@ -167,7 +167,7 @@ def new_versions(plan: Plan, done: Sequence[Done]) -> NewVersion:
     bases = task.base.versions or (None,) * len(view.tables)
     versions = list[int]()
     for number, (table, base) in enumerate(zip(view.tables, bases, strict=True)):
-        written = [file for unit in done for _, file in unit.files.get(table, ())]
+        written = [file for unit in done for file in unit.files.get(table, ())]
         if task.mode is BuildMode.FULL or base is None:
             versions.append(batch_tables.overwrite(table, written))
             continue

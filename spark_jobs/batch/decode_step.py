@@ -21,7 +21,7 @@ from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.storage import batch_tables, data_files, ddl, duckdb_reader, log_reader, tables, task_files
-from spark_jobs.storage.data_files import Written, files_overlapping
+from spark_jobs.storage.data_files import Written, files_within
 from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Scope, ranges_of, scope
 from spark_jobs.storage.task_files import Files
@@ -83,7 +83,7 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:
     with task_files.scratch(f"decode.{run.run_id}") as folder:
         made = decode_job.decoded(spark, todo, judged_by, folder)
-        old = {table: _overlapping(table, todo) for table in _tables()}
+        old = {table: _overlapping(table, todo) for table in tables.decoded(project_contracts().event_types)}
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
             changed = days_together([changed, replacing.changed_days(spark, old, _addresses(made), todo)])
@@ -92,19 +92,13 @@ def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by:
         return _write(spark, todo, made, old, again, say)
 
 
-def _tables() -> list[str]:
-    """Every table in which a lsn's rows are replaced."""
-    return [*(tables.facts(c.event_type) for c in project_contracts()), tables.QUARANTINE, tables.DUPLICATES]
-
-
 def _addresses(files: Files) -> dict[str, list[str]]:
     return {table: [file.address for _, file in of] for table, of in files.items()}
 
 
 def _overlapping(table: str, todo: Scope) -> list[str]:
     """The table's files that may have rows of the lsns to do, or of newer ones, which a try that died has left."""
-    ranges = [*todo.again, (todo.previous + 1, 2**63 - 1)]
-    files = files_overlapping(DeltaTable(tables.path(table)), "lsn", ranges)
+    files = files_within(DeltaTable(tables.path(table)), {"lsn": [*todo.again, (todo.previous + 1, None)]})
     return [f"{tables.path(table)}/{path}" for path in files["path"].to_pylist()]
 
 
@@ -121,14 +115,14 @@ def _write(
     Where there are no old rows, as in every first try of new lsns, the files become part of the table as they are.
     """
     keep, counts = dict[str, tuple[str, ds.Expression]](), dict[str, int]()
-    for table in _tables():
+    for table in tables.decoded(project_contracts().event_types):
         counts[table] = sum(count for count, _ in made.get(table, ()))
         replaced = todo.expression(only_new=table not in again)
         keep |= dict.fromkeys(old[table], (table, ~replaced))
         if todo.again and table not in again:
             keep |= {file.address: (table, replaced) for _, file in made.get(table, ())}
     rest, losing = replacing.only(spark, keep)
-    for table in _tables():
+    for table in tables.decoded(project_contracts().event_types):
         files = [file for _, file in (*rest.get(table, ()), *made.get(table, ()))]
         replace(table, [address for address in old[table] if address in losing], files, losing)
     quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)

@@ -66,7 +66,6 @@ class Staged:
 
     files: list[str] = field(default_factory=list)
     deep_keys: list[str] = field(default_factory=list)
-    rows: int = 0
     sample: list[Weighted] = field(default_factory=list)
     newest: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -74,7 +73,6 @@ class Staged:
     def add(self, other: "Staged") -> None:
         """Take in what was staged of the same view beside."""
         self.files += other.files
-        self.rows += other.rows
         self.sample += other.sample
         self.seconds += other.seconds
         for kind, ts in other.newest.items():
@@ -102,7 +100,7 @@ def derive(
             continue
         keys = unpacked_keys(row["sample"])
         sample = [(key, row["rows"] / len(keys)) for key in keys]
-        staged[row["name"]].add(Staged([address], [], row["rows"], sample, json.loads(row["newest"]), row["seconds"]))
+        staged[row["name"]].add(Staged([address], [], sample, json.loads(row["newest"]), row["seconds"]))
     return staged
 
 

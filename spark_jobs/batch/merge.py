@@ -63,7 +63,7 @@ class Unit:
 class Done:
     """What became of a unit: its files per table, whether it leaves what was built as it is, seconds in its task."""
 
-    files: dict[str, list[tuple[int, Written]]] = field(default_factory=dict)
+    files: dict[str, list[Written]] = field(default_factory=dict)
     is_untouched: bool = False
     seconds: float = 0.0
 
@@ -99,7 +99,7 @@ def merge(spark: SparkSession, units: Sequence[Unit]) -> list[Done]:
     for row in report.to_pylist():
         unit = done[row["unit"]]
         if row["file"] is not None:
-            unit.files.setdefault(row["name"], []).append((row["rows"], Written(**row["file"])))
+            unit.files.setdefault(row["name"], []).append(Written(**row["file"]))
         else:
             unit.seconds, unit.is_untouched = row["seconds"], row["rows"] == UNTOUCHED
     return done

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from spark_jobs.contracts import row_types
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.storage import tables
-from spark_jobs.storage.data_files import files_within
+from spark_jobs.storage.data_files import Bounds, files_within
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _control_rows(table: str, column: str, wanted: str, above: int) -> list[tupl
     root = tables.path(table)
     if not DeltaTable.is_deltatable(root):
         return []
-    bounds = {"lsn": (above + 1, None), column: (row_types.BATCH_ROW, row_types.BATCH_ROW)}
+    bounds: Bounds = {"lsn": [(above + 1, None)], column: [(row_types.BATCH_ROW, row_types.BATCH_ROW)]}
     files = [f"{root}/{unquote(path)}" for path in files_within(DeltaTable(root), bounds)["path"].to_pylist()]
     if not files:
         return []

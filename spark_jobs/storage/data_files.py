@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import reduce
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -23,8 +24,8 @@ from pyarrow.fs import FileSystem
 FIELDS = [("root", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]
 WRITTEN = pa.struct([*FIELDS, ("partition", pa.string()), ("value", pa.string())])
 
-Bounds = Mapping[str, tuple[object, object]]
-"""Column -> the least and the greatest value that matter; None: any."""
+Bounds = Mapping[str, Sequence[tuple[object, object]]]
+"""Column -> the ranges of values that matter, both ends included; None: without an end."""
 
 WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
 """What readers of the log, the facts and the partials look for."""
@@ -233,24 +234,17 @@ def vacuum(root: str, hours: int, keep: Sequence[int] = ()) -> int:
 def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
     """The flat add actions of the files that can hold rows in the bounds; a file without statistics can."""
     files = pa.table(table.get_add_actions(flatten=True))
-    for column, (least, greatest) in bounds.items():
-        for name, holds, bound in (
-            (f"min.{column}", pc.less_equal, greatest),
-            (f"max.{column}", pc.greater_equal, least),
-        ):
-            if name in files.column_names and bound is not None:
-                files = files.filter(pc.fill_null(holds(files[name], bound), True))
+    for column, ranges in bounds.items():
+        if f"min.{column}" in files.column_names:
+            files = files.filter(reduce(pc.or_, (_reaches(files, column, *one) for one in ranges)))
     return files
 
 
-def files_overlapping(table: DeltaTable, column: str, ranges: Iterable[tuple[object, object]]) -> pa.Table:
-    """The flat add actions of the files that can hold rows in one of the ranges, both ends included."""
-    files = pa.table(table.get_add_actions(flatten=True))
-    if f"min.{column}" not in files.column_names:
-        return files
-    least, greatest = files[f"min.{column}"], files[f"max.{column}"]
-    within = pa.repeat(pa.scalar(False), files.num_rows)
-    for first, last in ranges:
-        reaches = pc.and_(pc.less_equal(least, pa.scalar(last)), pc.greater_equal(greatest, pa.scalar(first)))
-        within = pc.or_(within, pc.fill_null(reaches, True))
-    return files.filter(within)
+def _reaches(files: pa.Table, column: str, least: object, greatest: object) -> pa.ChunkedArray:
+    """Whether each file may have a value of the column in the range."""
+    within = pc.is_valid(files["path"])
+    if greatest is not None:
+        within = pc.and_(within, pc.fill_null(pc.less_equal(files[f"min.{column}"], greatest), True))
+    if least is not None:
+        within = pc.and_(within, pc.fill_null(pc.greater_equal(files[f"max.{column}"], least), True))
+    return within

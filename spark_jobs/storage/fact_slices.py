@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from spark_jobs.storage import duckdb_reader, tables
-from spark_jobs.storage.data_files import files_within
+from spark_jobs.storage.data_files import Bounds, files_within
 
 
 @dataclass(frozen=True)
@@ -36,22 +36,11 @@ class Slice:
         table = tables.facts(event_type)
         if self.above >= self.upto or not duckdb_reader.exists(table):
             return {}
-        files = files_within(DeltaTable(tables.path(table)), {"lsn": (self.above + 1, self.upto)})
-        paths, rows = files["path"].to_pylist(), files["num_records"].to_pylist()
-        within = self._within(files) if self.days is not None else [True] * len(paths)
-        return {
-            f"{tables.path(table)}/{path}": count
-            for path, count, wanted in zip(paths, rows, within, strict=True)
-            if wanted
-        }
-
-    def _within(self, files: pa.Table) -> list[bool]:
-        """Whether one of the days lies in each file's bounds; days are a set, and most sets have holes."""
-        days = sorted(map(date.fromisoformat, self.days or ()))
-        if not {"min.day", "max.day"} <= set(files.column_names):
-            return [True] * files.num_rows
-        bounds = zip(files["min.day"].to_pylist(), files["max.day"].to_pylist(), strict=True)
-        return [least is None or most is None or any(least <= day <= most for day in days) for least, most in bounds]
+        days = None if self.days is None else [(day, day) for day in map(date.fromisoformat, self.days)]
+        bounds: Bounds = {"lsn": [(self.above + 1, self.upto)]} | ({"day": days} if days else {})
+        files = files_within(DeltaTable(tables.path(table)), bounds)
+        addresses = (f"{tables.path(table)}/{path}" for path in files["path"].to_pylist())
+        return dict(zip(addresses, files["num_records"].to_pylist(), strict=True))
 
 
 def in_days(days: Iterable[str], column: str = "day") -> str:

@@ -5,8 +5,6 @@ ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with t
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,8 +16,8 @@ from pyarrow.fs import FileSystem
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, tables
-from spark_jobs.storage.data_files import files_overlapping
+from spark_jobs.storage import duckdb_reader, lsn_ranges, tables
+from spark_jobs.storage.data_files import files_within
 from spark_jobs.storage.task_files import ARROW_ROWS, Batches, numbers, shares
 
 if TYPE_CHECKING:
@@ -42,8 +40,7 @@ class LogRecords:
 
         def read(batches: Batches) -> Iterator[pa.RecordBatch]:
             fs, base = FileSystem.from_uri(root)
-            within = reduce(or_, [(pc.field("lsn") >= first) & (pc.field("lsn") <= last) for first, last in ranges])
-            wanted = (pc.field("kind") == row_types.RECORD_ROW) & within
+            wanted = (pc.field("kind") == row_types.RECORD_ROW) & lsn_ranges.within(ranges)
             for number in numbers(batches):
                 paths = [f"{base}/{path}" for path in groups[number]]
                 source = ds.dataset(paths, schema=row_types.LOG, format="parquet", filesystem=fs)
@@ -53,7 +50,7 @@ class LogRecords:
 
     def _groups(self) -> list[list[str]]:
         """The files that may hold the records, in about equal shares: one per core, or more if there are many rows."""
-        files = files_overlapping(DeltaTable(tables.path(tables.MASTER_LOG)), "lsn", self.ranges)
+        files = files_within(DeltaTable(tables.path(tables.MASTER_LOG)), {"lsn": self.ranges})
         files = files.sort_by([("num_records", "descending")])
         rows = pc.sum(files["num_records"]).as_py() or 0
         shares = min(max(settings().cores, rows // tables.ROWS_PER_FILE + 1), max(files.num_rows, 1))

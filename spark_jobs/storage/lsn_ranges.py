@@ -40,7 +40,7 @@ class Scope:
 
     def expression(self, *, only_new: bool = False) -> ds.Expression:
         """The same for Arrow."""
-        return reduce(or_, (_within(one) for one in self.ranges(only_new=only_new)), ds.scalar(False))
+        return within(self.ranges(only_new=only_new))
 
     def sql_again(self) -> str:
         return predicate(self.again)
@@ -69,8 +69,10 @@ def ranges_of(lsns: Iterable[int]) -> list[Range]:
     return ranges
 
 
-def _within(one: Range) -> ds.Expression:
-    return (ds.field("lsn") >= one[0]) & (ds.field("lsn") <= one[1])
+def within(ranges: Iterable[Range]) -> ds.Expression:
+    """Whether `lsn` is in one of the ranges."""
+    lsn = ds.field("lsn")
+    return reduce(or_, ((lsn >= first) & (lsn <= last) for first, last in ranges), ds.scalar(False))
 
 
 def predicate(ranges: Iterable[Range]) -> str:

@@ -1,5 +1,7 @@
 """Names and paths of every table, in one place."""
 
+from collections.abc import Iterable
+
 from spark_jobs.settings import settings
 
 SCHEMAS = ("master", "speed", "facts", "batch", "serving", "ops")
@@ -19,6 +21,11 @@ SMALL = 1_000_000
 def facts(event_type: str) -> str:
     """The table of decoded, de-duplicated rows of one event type."""
     return f"facts.{event_type}"
+
+
+def decoded(event_types: Iterable[str]) -> list[str]:
+    """The tables that hold what became of the records of the log."""
+    return [*map(facts, event_types), QUARANTINE, DUPLICATES]
 
 
 def serving(view: str) -> str:

@@ -1,10 +1,8 @@
 """The batch layer over a real log: cut, facts, builds, publication, and the laws that bind them."""
 
-import shutil
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from spark_jobs.batch import decode_step
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
@@ -58,19 +56,6 @@ def test_each_record_is_a_fact_or_quarantined_or_a_counted_duplicate(lake: Lake)
     assert [(row[0], row[2]) for row in reasons] == [(3, "quarantined"), (4, "quarantined")]
     assert lake.rows(f"SELECT lsn, offset FROM {tables.DUPLICATES}") == [(1, 1), (2, 5), (2, 7)]
     assert counts(lake) == [3]
-
-
-def test_an_index_that_is_not_there_is_made_of_the_facts(lake: Lake) -> None:
-    """As after an upgrade: the next run knows the identities of all earlier facts."""
-    lake.use("orders_by_day")
-    lake.land([order(1), order(2)])
-    lake.run("r1")
-    shutil.rmtree(tables.path(tables.IDENTITIES))
-    lake.land([order(2), order(3)])
-    lake.run("r2")
-    assert lake.rows(f"SELECT lsn, offset FROM {tables.DUPLICATES}") == [(2, 2)]
-    index = DeltaTable(tables.path(tables.IDENTITIES)).to_pyarrow_table()
-    assert sorted(index["lsn"].to_pylist()) == [1, 1, 2]
 
 
 def test_a_run_with_nothing_new_publishes_nothing(lake: Lake) -> None:
