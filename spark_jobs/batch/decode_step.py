@@ -6,6 +6,7 @@ Each table replaces its rows of those lsns, so a retry, or a repetition, leaves 
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -23,7 +24,7 @@ from spark_jobs.ledger.store import Store
 from spark_jobs.storage import batch_tables, data_files, ddl, duckdb_reader, log_reader, tables, task_files
 from spark_jobs.storage.data_files import Written, files_within
 from spark_jobs.storage.fact_slices import in_days
-from spark_jobs.storage.lsn_ranges import Scope, ranges_of, scope
+from spark_jobs.storage.lsn_ranges import Range, Scope, covering, joined, scope
 from spark_jobs.storage.task_files import Files
 
 Say = Callable[[str], None]
@@ -54,30 +55,30 @@ def create_tables() -> None:
     identity_index.create()
 
 
-def _again(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[int]:
+def _again(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[Range]:
     """Older lsns to decode again: of the run's days, and of records that newer schemas accept.
 
     Kept in the ledger until a publication: a try that died may have emptied quarantine, or replaced some facts.
     """
-    lsns = set(quarantine_release.lsns(history, run.previous_cut, run.cut))
-    if lsns:
-        say(f"newer schemas accept quarantined records: {len(lsns):,} older lsns are decoded again")
-    lsns.update(_lsns_of(run.days, run.previous_cut))
-    for earlier in store.runs_since_base(run.run_id):
-        lsns |= {lsn for first, last in earlier.summary.get(AGAIN, ()) for lsn in range(first, last + 1)}
-    store.progress(run.run_id, run.step, **{AGAIN: ranges_of(lsns)})
-    return sorted(lsns)
+    accepted = quarantine_release.lsns(history, run.previous_cut, run.cut)
+    if accepted:
+        lsns = sum(last - first + 1 for first, last in accepted)
+        say(f"newer schemas accept quarantined records: {lsns:,} older lsns are decoded again")
+    begun = chain.from_iterable(earlier.summary.get(AGAIN, ()) for earlier in store.runs_since_base(run.run_id))
+    again = joined([*accepted, *_lsns_of(run.days, run.previous_cut), *((first, last) for first, last in begun)])
+    store.progress(run.run_id, run.step, **{AGAIN: again})
+    return again
 
 
-def _lsns_of(days: Sequence[str], cut: int) -> list[int]:
-    """Lsns that hold a fact of those days, or were landed on them."""
+def _lsns_of(days: Sequence[str], cut: int) -> list[Range]:
+    """Ranges that cover the lsns with a fact of those days, or landed on them."""
     if not days:
         return []
     facts = {name: tables.facts(name) for name in _types_with_facts()}
     sources = [f'SELECT lsn FROM "{event_type}" WHERE {in_days(days)}' for event_type in facts]
     sources.append(f"SELECT lsn FROM log WHERE {in_days(days, 'landed_on')} AND lsn <= {int(cut)}")
     with duckdb_reader.connect({**facts, "log": tables.MASTER_LOG}) as con:
-        return [lsn for (lsn,) in con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)})").fetchall()]
+        return covering(con, " UNION ALL ".join(sources))
 
 
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:

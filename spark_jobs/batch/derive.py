@@ -129,7 +129,7 @@ def _deriving(shares: list[Share], wanted: Sequence[Wanted], side_inputs: Mappin
             for number in task_files.numbers(batches):
                 for facts in _portions(shares[number], schemas, wanted):
                     for one in wanted:
-                        _stage(stage, one, facts, side_inputs)
+                        _one_pass(stage, one, facts, side_inputs)
             yield from stage.report()
 
     return run
@@ -161,7 +161,9 @@ def _portions(
         yield {name: pa.Table.from_batches(of_type) for name, of_type in parts.items()}
 
 
-def _stage(stage: "_Stage", wanted: Wanted, facts: Mapping[str, pa.Table], side_inputs: Mapping[str, pa.Table]) -> None:
+def _one_pass(
+    stage: "_Stage", wanted: Wanted, facts: Mapping[str, pa.Table], side_inputs: Mapping[str, pa.Table]
+) -> None:
     chosen = {name: filtered(rows, wanted.facts) for name, rows in facts.items()}
     con, began = duckdb_reader.of_task(), time.monotonic()
     for view, rows in partials.to_build(con, {**side_inputs, **chosen}, wanted.views):

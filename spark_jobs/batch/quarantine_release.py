@@ -14,10 +14,11 @@ from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.storage import duckdb_reader, log_reader, tables
+from spark_jobs.storage.lsn_ranges import Range, covering
 
 
-def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
-    """The lsns up to `previous` whose facts are different at `cut`."""
+def lsns(history: SchemaHistory, previous: int, cut: int) -> list[Range]:
+    """Ranges that cover the lsns up to `previous` whose facts are different at `cut`."""
     new = {entry.event_type for entry in history.within(previous, cut)}
     topics = sorted({project_contracts().of(event_type).topic for event_type in new})
     if not topics or not duckdb_reader.exists(tables.QUARANTINE):
@@ -30,8 +31,8 @@ def lsns(history: SchemaHistory, previous: int, cut: int) -> list[int]:
             con.register("facts", facts.select(["lsn", "event_type", "identity"]))
             con.execute("INSERT INTO accepted FROM facts")
     sources = ["SELECT lsn FROM accepted", *_repeating(con)]
-    answer = con.execute(f"SELECT DISTINCT lsn FROM ({' UNION ALL '.join(sources)}) WHERE lsn <= {previous:d}")
-    return [lsn for (lsn,) in answer.fetchall()]
+    older = f"SELECT lsn FROM ({' UNION ALL '.join(sources)}) WHERE lsn <= {previous:d}"
+    return covering(con, older)
 
 
 def _repeating(con: duckdb.DuckDBPyConnection) -> Iterator[str]:

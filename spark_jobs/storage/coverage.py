@@ -3,7 +3,7 @@
 `__batch__` rows of master.log and speed.partials -> lsn sets -> how far nothing is missing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ class Computed:
     at: datetime | None
 
 
+AT_ONCE = 10_000
 Covered = Mapping[int, Computed]
 
 
@@ -40,12 +41,13 @@ def records(above: int) -> Mapping[int, int]:
 
 def covered(above: int) -> Covered:
     """Coverage of lsns > `above`; an lsn has a control row per pass (catch-up of a new view adds one)."""
-    computed: dict[int, Computed] = {}
+    computed, known_sets = dict[int, Computed](), dict[frozenset[str], frozenset[str]]()
     for lsn, views, at in _control_rows(
         tables.SPEED_PARTIALS, "view", "lsn, control.views, control.finished_at::TIMESTAMPTZ", above
     ):
         known = computed.get(lsn, Computed(frozenset(), None))
-        computed[lsn] = Computed(known.views | frozenset(views), known.at or at)
+        together = known.views | frozenset(views)  # one object for all lsns: the views hardly ever change
+        computed[lsn] = Computed(known_sets.setdefault(together, together), known.at or at)
     return computed
 
 
@@ -77,19 +79,20 @@ def holes(cut: int, head: int, coverage: Covered, column: str) -> list[int]:
     return [n for n in range(cut + 1, head + 1) if n not in coverage or column not in coverage[n].views]
 
 
-def _control_rows(table: str, column: str, wanted: str, above: int) -> list[tuple[Any, ...]]:
-    """`wanted` of the `__batch__` rows above an lsn.
+def _control_rows(table: str, column: str, wanted: str, above: int) -> Iterator[tuple[Any, ...]]:
+    """`wanted` of the `__batch__` rows above an lsn, in its order.
 
     DuckDB reads those parts of the control struct alone: the ids beside them are a thousand times larger.
     """
     root = tables.path(table)
     if not DeltaTable.is_deltatable(root):
-        return []
+        return
     bounds: Bounds = {"lsn": [(above + 1, None)], column: [(row_types.BATCH_ROW, row_types.BATCH_ROW)]}
     files = [f"{root}/{unquote(path)}" for path in files_within(DeltaTable(root), bounds)["path"].to_pylist()]
     if not files:
-        return []
+        return
     query = f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? ORDER BY lsn"
     with duckdb_session.connect() as connection:
-        answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above]).to_arrow_table()
-    return list(zip(*(values.to_pylist() for values in answer.columns), strict=True))
+        answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above])
+        for rows in answer.to_arrow_reader(AT_ONCE):
+            yield from zip(*(values.to_pylist() for values in rows.columns), strict=True)

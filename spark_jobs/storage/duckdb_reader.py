@@ -114,3 +114,10 @@ def connect(
     for name, source in relations.items():
         con.register(name, source if isinstance(source, pa.Table | ds.Dataset) else dataset(source))
     return con
+
+
+def copy(rows: duckdb.DuckDBPyRelation, to: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Make a temporary table of another connection of these rows, by and by: what memory does not hold is on disk."""
+    to.register("copied", rows.to_arrow_reader())
+    to.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM copied")
+    to.unregister("copied")

@@ -1,4 +1,4 @@
-"""Which lsns a run decodes: the new ones, and older ones that it decodes again. Pure.
+"""Which lsns a run decodes: the new ones, and older ones that it decodes again.
 
 (previous cut, cut] + the older lsns -> ranges -> SQL predicates.
 """
@@ -9,6 +9,7 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
+import duckdb
 import pyarrow.dataset as ds
 
 MOST_RANGES = 200
@@ -50,22 +51,38 @@ class Scope:
         return f"lsn <= {self.previous} AND NOT ({self.sql_again()})"
 
 
-def scope(previous: int, cut: int, lsns: Iterable[int] = ()) -> Scope:
-    """The scope of a run; `lsns`: those to decode again."""
-    return Scope(previous, cut, tuple(ranges_of(n for n in lsns if n <= previous)))
+def scope(previous: int, cut: int, again: Iterable[Range] = ()) -> Scope:
+    """The scope of a run; `again`: older lsns to decode again."""
+    older = ((first, min(last, previous)) for first, last in again if first <= previous)
+    return Scope(previous, cut, tuple(joined(older)))
 
 
-def ranges_of(lsns: Iterable[int]) -> list[Range]:
-    """Ranges that cover all lsns, ascending; only joined across gaps where there would be too many."""
-    ordered = sorted(set(lsns))
-    gaps = sorted((after - before for before, after in pairwise(ordered)), reverse=True)
-    widest = gaps[MOST_RANGES - 1] if len(gaps) >= MOST_RANGES else 1
-    ranges: list[Range] = []
-    for lsn in ordered:
-        if ranges and lsn - ranges[-1][1] <= widest:
-            ranges[-1] = (ranges[-1][0], lsn)
+def joined(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges that cover these, ascending; only joined across gaps where there would be too many."""
+    apart = _joined_across(ranges, 1)
+    gaps = sorted((after[0] - before[1] for before, after in pairwise(apart)), reverse=True)
+    return apart if len(apart) <= MOST_RANGES else _joined_across(apart, gaps[MOST_RANGES - 1])
+
+
+def _joined_across(ranges: Iterable[Range], widest: int) -> list[Range]:
+    made: list[Range] = []
+    for first, last in sorted(ranges):
+        if made and first - made[-1][1] <= widest:
+            made[-1] = (made[-1][0], max(last, made[-1][1]))
         else:
-            ranges.append((lsn, lsn))
+            made.append((first, last))
+    return made
+
+
+def covering(con: duckdb.DuckDBPyConnection, lsns: str) -> list[Range]:
+    """Ranges that cover the column `lsn` of a SELECT, as `joined` has them; the lsns themselves stay in DuckDB."""
+    ranges: list[Range] = con.execute(f"""
+        WITH gaps AS MATERIALIZED (
+            SELECT lsn, lsn - lag(lsn, 1, lsn) OVER (ORDER BY lsn) AS gap FROM (SELECT DISTINCT lsn FROM ({lsns}))),
+        joins AS (SELECT greatest(1, (SELECT gap FROM gaps ORDER BY gap DESC LIMIT 1 OFFSET {MOST_RANGES - 1})) AS gap)
+        SELECT min(lsn), max(lsn) FROM (
+            SELECT lsn, count_if(gaps.gap > joins.gap) OVER (ORDER BY lsn) AS number FROM gaps, joins)
+        GROUP BY number ORDER BY ALL""").fetchall()
     return ranges
 
 

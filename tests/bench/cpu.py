@@ -1,4 +1,4 @@
-"""CPU seconds of some processes over a span that is known only afterwards.
+"""CPU seconds and memory of some processes over a span that is known only afterwards.
 
 processes -> four samples a second, in a thread -> `Meter.span(began_at, ended_at)`
 """
@@ -18,10 +18,12 @@ EVERY = 0.25
 
 @dataclass(frozen=True)
 class Span:
-    """What something took; `cpu_seconds` of all its processes."""
+    """What something took; `cpu_seconds` of all its processes. MB: the most at a time, of all, and of one worker."""
 
     seconds: float
     cpu_seconds: float
+    mb: float = 0.0
+    worker_mb: float = 0.0
 
 
 class Meter:
@@ -30,6 +32,7 @@ class Meter:
     def __init__(self, processes: Callable[[], Iterable[psutil.Process]]) -> None:
         self._processes = processes
         self._samples: list[tuple[float, float]] = []
+        self._memory: list[tuple[float, float, float]] = []
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._go_on, daemon=True)
 
@@ -45,7 +48,9 @@ class Meter:
 
     def span(self, began_at: float, ended_at: float) -> Span:
         """From one moment to another (seconds since the epoch); between samples, CPU time is interpolated."""
-        return Span(ended_at - began_at, self._at(ended_at) - self._at(began_at))
+        memory = [(mb, worker) for at, mb, worker in self._memory if began_at <= at <= ended_at]
+        most, worker = (max(of, default=0.0) for of in zip(*memory, strict=True)) if memory else (0.0, 0.0)
+        return Span(ended_at - began_at, self._at(ended_at) - self._at(began_at), most, worker)
 
     def _at(self, moment: float) -> float:
         samples = self._samples
@@ -60,7 +65,11 @@ class Meter:
     def _sample(self) -> None:
         """What a process had spent when it was last seen stays spent."""
         now, before = time.time(), self._samples[-1][1] if self._samples else 0.0
-        self._samples.append((now, max(before, sum(map(_spent, self._processes())))))
+        processes = list(self._processes())
+        self._samples.append((now, max(before, sum(map(_spent, processes)))))
+        resident = [_resident(process) for process in processes]
+        workers = [mb for mb, is_worker in resident if is_worker]
+        self._memory.append((now, sum(mb for mb, _ in resident), max(workers, default=0.0)))
 
 
 def _spent(process: psutil.Process) -> float:
@@ -69,3 +78,11 @@ def _spent(process: psutil.Process) -> float:
     except psutil.NoSuchProcess:
         return 0.0
     return sum((times.user, times.system, times.children_user, times.children_system))
+
+
+def _resident(process: psutil.Process) -> tuple[float, bool]:
+    """Its resident memory, and whether it is a worker of Spark's tasks."""
+    try:
+        return process.memory_info().rss / 1e6, "pyspark.worker" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return 0.0, False

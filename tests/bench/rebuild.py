@@ -1,14 +1,18 @@
-"""REBUILD: what a nightly run costs, in full and for 1 % new events, beside one DuckDB that makes the same tables.
+"""REBUILD: what a nightly run costs, beside one DuckDB that makes the same tables from the same facts.
 
-a history of many days -> Kafka -> the speed layer -> plan, build, audit, publish; then 1 % more, some late by days, and
-the next run. A run counts only where every batch table equals the peer's.
+a history of many days -> Kafka -> the speed layer -> three runs of plan, build, audit, publish: `first` decodes the
+history, `full` builds all views from its facts again, `changed` is after 1 % more events, some late by days.
+A run counts only where every batch table equals the peer's.
 """
 
+import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from subprocess import PIPE, Popen
+from tempfile import NamedTemporaryFile
 
 import duckdb
 import pyarrow as pa
@@ -26,7 +30,10 @@ Row = dict[str, object]
 
 
 def rebuild(sizes: tuple[int, ...], say: Callable[[str], None]) -> list[Row]:
-    """A row per size and run: seconds and CPU seconds of build and audit, what was written, and the peer's seconds."""
+    """A row per size and run: seconds, CPU seconds, memory, what was written, what the driver got, and the peer's.
+
+    decode: seconds until the facts are there, with the start of the JVM; build: those after it.
+    """
     rows: list[Row] = []
     for events in sizes:
         with stand("broker", "metastore", "thrift") as place:
@@ -37,19 +44,44 @@ def rebuild(sizes: tuple[int, ...], say: Callable[[str], None]) -> list[Row]:
 
 
 def _measured(place: Stand, events: int, say: Callable[[str], None]) -> Iterator[Row]:
-    for number, (mode, count) in enumerate((("full", events), ("changed", events // 100))):
-        _feed(place, count, seed=number + 1)
-        say(f"{count:,} events are landed")
+    for number, (mode, count) in enumerate((("first", events), ("full", 0), ("changed", events // 100))):
+        if count:
+            _feed(place, count, seed=number + 1)
+            say(f"{count:,} events are landed")
         run = ["--run-id", f"bench{number}"]
-        place.tidemark("batch", "plan", *run)
+        place.tidemark("batch", "plan", *run, "--mode", "full" if mode == "full" else "changed")
         before = _stored(place)
-        build, audit = (_step(place, step, *run) for step in ("build", "audit"))
+        build, audit = _step(place, "build", *run), _step(place, "audit", *run)
         place.tidemark("batch", "publish", *run, timeout=1800)
-        row: Row = {"events": events, "mode": mode, "build": build.seconds, "build_cpu": build.cpu_seconds}
-        say(f"build {build.seconds:.1f} s, {build.cpu_seconds:.1f} s of CPU; audit {audit.seconds:.1f} s")
-        row |= {"audit": audit.seconds, "audit_cpu": audit.cpu_seconds, "mb_written": (_stored(place) - before) / 1e6}
+        written = (_stored(place) - before) / 1e6
         peer = _peer(place)
-        yield row | {"duckdb": peer.seconds, "duckdb_cpu": peer.cpu_seconds, "of_duckdb": build.seconds / peer.seconds}
+        yield {
+            "events": events,
+            "mode": mode,
+            "decode": build.decode,
+            "build": build.span.seconds - build.decode,
+            "build_cpu": build.span.cpu_seconds,
+            "audit": audit.span.seconds,
+            "audit_cpu": audit.span.cpu_seconds,
+            "duckdb": peer.seconds,
+            "duckdb_cpu": peer.cpu_seconds,
+            "of_duckdb": (build.span.seconds - build.decode) / peer.seconds,
+            "mb_written": written,
+            "build_mb": build.span.mb,
+            "worker_mb": build.span.worker_mb,
+            "audit_mb": audit.span.mb,
+            "build_rows": build.rows,
+            "audit_rows": audit.rows,
+        }
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a run. decode: its seconds until the facts are there; rows: those that its driver got."""
+
+    span: Span
+    decode: float
+    rows: int
 
 
 def _feed(place: Stand, events: int, seed: int) -> None:
@@ -59,26 +91,33 @@ def _feed(place: Stand, events: int, seed: int) -> None:
     await_true(lambda: lag(place) == 0, 3600, "the backlog does not drain")
 
 
-def _step(place: Stand, step: str, *arguments: str) -> Span:
-    return _timed(place, [str(ROOT / "tidemark"), "batch", step, *arguments])
+def _step(place: Stand, step: str, *arguments: str) -> Step:
+    file = place.settings.home / f"{step}.json"
+    span, said = _timed(place, [sys.executable, "-m", "tests.bench.step", str(file), "batch", step, *arguments])
+    decode = next((at for at, line in said if line.startswith("decoded ")), 0.0)
+    return Step(span, decode, json.loads(file.read_text())["rows"])
 
 
-def _timed(place: Stand, command: list[str]) -> Span:
-    """A command, from its start to its end."""
-    marked = place.environment | {leftovers.MARK: PEER}
-    with Meter(lambda: place.processes(PEER)) as meter:
+def _timed(place: Stand, command: list[str]) -> tuple[Span, list[tuple[float, str]]]:
+    """A command, from its start to its end, and when it said what, in seconds since its start."""
+    marked, said = place.environment | {leftovers.MARK: PEER}, list[tuple[float, str]]()
+    with Meter(lambda: place.processes(PEER)) as meter, NamedTemporaryFile("w+") as errors:
         began = time.time()
-        done = subprocess.run(command, env=marked, cwd=ROOT, capture_output=True, text=True, check=False)
+        with Popen(command, env=marked, cwd=ROOT, stdout=PIPE, stderr=errors, text=True) as process:
+            assert process.stdout is not None
+            said += ((time.time() - began, line) for line in process.stdout)
         ended = time.time()
-    assert done.returncode == 0, f"{' '.join(command)}: {(done.stdout + done.stderr)[-4000:]}"
-    return meter.span(began, ended)
+        errors.seek(0)
+        last = "".join(line for _, line in said)[-2000:] + errors.read()[-2000:]
+    assert process.returncode == 0, f"{' '.join(command)}: {last}"
+    return meter.span(began, ended), said
 
 
 def _peer(place: Stand) -> Span:
     """One DuckDB process that makes the same tables from the same facts; they must be equal."""
     folder = place.settings.home / "peer"
     shutil.rmtree(folder, ignore_errors=True)
-    span = _timed(place, [sys.executable, "-m", "tests.bench.rebuild_peer", str(folder)])
+    span, _ = _timed(place, [sys.executable, "-m", "tests.bench.rebuild_peer", str(folder)])
     with duckdb.connect(config={"temp_directory": str(folder / "spilled")}) as con:
         for file in sorted(folder.glob("*.parquet")):
             table = DeltaTable(place.delta(f"batch.{file.stem}")).to_pyarrow_dataset()

@@ -20,6 +20,7 @@ from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import Comparison, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.storage import duckdb_reader
 
 D = Dialect.DUCKDB
 
@@ -73,11 +74,9 @@ def agree(
 
 def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes, whole: bool) -> Agreement:
     if not whole and speed.sources[view.id].versions and view.stored_keys:
-        keys = _looked_at(view, built, speed, causes)
-        for answers in (built, speed):
-            answers.con.register("looked_at", keys)
+        _look_at(view, built, speed, causes)
         built, speed = built.with_keys(view, "looked_at"), speed.with_keys(view, "looked_at")
-    speed.con.register("built", built.con.sql(built.own(view)).to_arrow_table())
+    duckdb_reader.copy(built.con.sql(built.own(view)), speed.con, "built")
     compared = compare(speed.con, "FROM built", speed.own(view), shape_of(view))
     agreement = Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, {})
     if not compared.differing:
@@ -88,10 +87,10 @@ def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Cau
     return replace(agreement, causes=counts, unexplained=tuple(named))
 
 
-def _looked_at(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> pa.Table:
-    """The stored keys that a record touched between the cuts, those of replaced days, and a sample of all others.
+def _look_at(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes) -> None:
+    """Make the table `looked_at` in both: keys of the view that a record touched between the cuts, and some others.
 
-    Which ones are in the sample changes from cut to cut, and is the same for the same cut.
+    These are the keys of replaced days, and a sample, another one for each cut.
     """
     keys = listed(view.stored_keys, D)
     sampled = f"hash({keys}) % {ONE_OF} = {causes.new_cut % ONE_OF}"
@@ -101,14 +100,18 @@ def _looked_at(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Cau
         sampled += f" OR CAST({quote(view.bucket, D)} AS DATE) IN ({within})"
     elif days:
         sampled = "true"
-    parts = [
-        answers.con.sql(f"SELECT DISTINCT {keys} FROM {relation} WHERE {sampled}").to_arrow_table()
-        for answers in (built, speed)
-        for relation in answers.built(view)
-    ]
-    touched = speed.con.sql(f"SELECT DISTINCT {keys} FROM ({speed.speed(view)})").to_arrow_table()
-    proven = (found.select(view.stored_keys) for cause in OF_PARTIALS for found in causes.keys(cause, view))
-    return pa.concat_tables([touched, *(part.cast(touched.schema) for part in (*parts, *proven))])
+    some = f"SELECT DISTINCT {keys} FROM {{}} WHERE {sampled}"
+    speed.con.execute(f"CREATE OR REPLACE TEMP TABLE looked_at AS SELECT DISTINCT {keys} FROM ({speed.speed(view)})")
+    for relation in speed.built(view):
+        speed.con.execute(f"INSERT INTO looked_at {some.format(relation)}")
+    for relation in built.built(view):
+        duckdb_reader.copy(built.con.sql(some.format(relation)), speed.con, "others")
+        speed.con.execute("INSERT INTO looked_at FROM others")
+    for cause in OF_PARTIALS:
+        for proven in causes.keys(cause, view):
+            speed.con.register("proven", proven)
+            speed.con.execute(f"INSERT INTO looked_at SELECT {keys} FROM proven")
+    duckdb_reader.copy(speed.con.sql("SELECT DISTINCT * FROM looked_at"), built.con, "looked_at")
 
 
 def accepted(agreement: Agreement, reason: str) -> Agreement:

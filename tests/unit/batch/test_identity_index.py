@@ -55,7 +55,7 @@ def test_the_first_of_each_identity_counts_however_the_log_is_divided(
     repeated = data.draw(st.sets(st.sampled_from(range(1, cut + 1)))) if cut else set()
     # An lsn is decoded again together with those that repeat its identities.
     repeated |= {lsn for lsn, _, one in facts if lsn <= cut and one in {i for at, _, i in facts if at in repeated}}
-    todo = scope(cut, 6, repeated)
+    todo = scope(cut, 6, [(lsn, lsn) for lsn in repeated])
     twice_lost, index_after = compared([f for f in facts if f[0] > cut or f[0] in repeated], sorted(index), todo)
     assert {fact for fact in once_lost if fact[0] not in repeated} | twice_lost == whole_lost
     assert index_after == whole_index

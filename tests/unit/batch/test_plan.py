@@ -6,11 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_jobs.batch.build_tasks import BuildMode, build_task
 from spark_jobs.contracts import row_types
+from spark_jobs.expressions.duckdb_session import for_checks
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.registry.views import project_views
@@ -18,7 +19,7 @@ from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 from spark_jobs.storage.coverage import Computed, holes, landed, reach
 from spark_jobs.storage.coverage import covered as covered_above
-from spark_jobs.storage.lsn_ranges import MOST_RANGES, ranges_of, scope
+from spark_jobs.storage.lsn_ranges import MOST_RANGES, covering, joined, scope
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
@@ -46,16 +47,21 @@ def test_holes_are_lsns_past_the_cut_without_the_views_partials() -> None:
 
 
 @given(st.sets(st.integers(1, 5000), max_size=900))
+@example(set(range(1, 5000, 7)))
 def test_ranges_cover_every_lsn_and_are_few(lsns: set[int]) -> None:
-    ranges = ranges_of(lsns)
+    """Joined here, or in DuckDB, which gives no more rows than there are ranges."""
+    ranges = joined((lsn, lsn) for lsn in lsns)
     assert all(any(first <= n <= last for first, last in ranges) for n in lsns)
-    assert len(ranges) <= MOST_RANGES + 1
+    assert len(ranges) <= MOST_RANGES
     if len(lsns) < MOST_RANGES:
         assert sum(last - first + 1 for first, last in ranges) == len(lsns), "nothing more than asked for"
+    con = for_checks().cursor()
+    con.register("given", pa.table({"lsn": pa.array(sorted(lsns) * 2, pa.int64())}))
+    assert covering(con, "FROM given") == ranges
 
 
 def test_the_scope_is_what_is_new_and_the_older_lsns_of_the_days() -> None:
-    todo = scope(10, 12, [3, 4, 7, 11])
+    todo = scope(10, 12, [(7, 7), (3, 4), (4, 4), (11, 12)])
     assert todo.sql() == "lsn BETWEEN 3 AND 4 OR lsn BETWEEN 7 AND 7 OR lsn BETWEEN 11 AND 12"
     assert todo.sql(only_new=True) == "lsn BETWEEN 11 AND 12"
     assert todo.sql_history() == "lsn <= 10 AND NOT (lsn BETWEEN 3 AND 4 OR lsn BETWEEN 7 AND 7)"

@@ -15,7 +15,7 @@ def test_a_run_after_one_that_died_takes_back_what_that_one_had_found(platform_h
     store.progress(dead.run_id, "plan", decoded_again=[[2, 3], [7, 7]])
     store.fail_run(dead.run_id, "killed")
     after = store.begin_run(Run(run_id="after", previous_cut=9, cut=13))
-    assert decode_step._again(store, after, EVERY_SCHEMA, print) == [2, 3, 7]
+    assert decode_step._again(store, after, EVERY_SCHEMA, print) == [(2, 3), (7, 7)]
     retried = store.run("after")
     assert retried is not None and retried.summary["decoded_again"] == [[2, 3], [7, 7]]
-    assert decode_step._again(store, retried, EVERY_SCHEMA, print) == [2, 3, 7]
+    assert decode_step._again(store, retried, EVERY_SCHEMA, print) == [(2, 3), (7, 7)]
