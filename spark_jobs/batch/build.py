@@ -4,7 +4,7 @@ facts --derive: each file once, for all views--> staged partials and rows --merg
 -> one commit per table -> one ledger row per view. Spark distributes, DuckDB computes, delta-rs commits (ADR 34).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from spark_jobs.batch.build_units import NewVersion, new_versions, planned
 from spark_jobs.batch.derive import Staged, Wanted, derive
 from spark_jobs.batch.hot_keys import hot_keys
 from spark_jobs.batch.merge import columns, merge
+from spark_jobs.batch.progress import Say, watched
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.schema import Build, HotKey, Run
@@ -26,8 +27,6 @@ from spark_jobs.settings import settings
 from spark_jobs.storage import batch_tables, duckdb_reader, tables, task_files
 from spark_jobs.storage.fact_slices import Slice
 from spark_jobs.storage.side_inputs import SideInputs
-
-Say = Callable[[str], None]
 
 
 def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say) -> None:
@@ -42,7 +41,7 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
-    for task, version in _built(spark, store, tasks):
+    for task, version in _built(spark, store, tasks, say):
         say(_recorded(store, task, version))
     store.progress(run_id, "build", nothing_new=False)
 
@@ -70,7 +69,9 @@ def _new_days(views: Iterable[View], above: int, cut: int) -> dict[str, list[str
     return {event_type: [day.isoformat() for (day,) in of_type] for event_type, of_type in days.items()}
 
 
-def _built(spark: SparkSession, store: Store, tasks: Sequence[BuildTask]) -> Iterator[tuple[BuildTask, NewVersion]]:
+def _built(
+    spark: SparkSession, store: Store, tasks: Sequence[BuildTask], say: Say
+) -> Iterator[tuple[BuildTask, NewVersion]]:
     """Each task with what it made."""
     work = [task for task in tasks if task.mode is not BuildMode.SAME]
     yield from ((task, NewVersion(replace(task.base, cut=task.cut, hot_keys=()))) for task in tasks if task not in work)
@@ -82,15 +83,16 @@ def _built(spark: SparkSession, store: Store, tasks: Sequence[BuildTask]) -> Ite
     side_inputs = SideInputs([task.view for task in work], work[0].cut).before(work[0].cut + 1)
     run_id = work[0].run_id
     with task_files.scratch(f"build.{run_id}") as folder:
-        staged = derive(spark, _wanted(work), side_inputs, folder)
-        if deep := _deep(work, staged):
-            for view_id, older in derive(spark, deep, side_inputs, folder).items():
-                staged[view_id].add(older)
-        store.progress(run_id, "decode")  # still alive, and still not superseded
+        with watched(spark, store, run_id, "what the facts give", say):
+            staged = derive(spark, _wanted(work), side_inputs, folder)
+            if deep := _deep(work, staged):
+                for view_id, older in derive(spark, deep, side_inputs, folder).items():
+                    staged[view_id].add(older)
         plans = [planned(task, staged[task.view.id]) for task in work]
         units = [unit for plan in plans for unit in plan.units]
-        done = iter(merge(spark, units))
-        store.progress(run_id, "decode")
+        with watched(spark, store, run_id, "files of new versions", say):
+            done = iter(merge(spark, units))
+        store.progress(run_id)  # still not superseded
         results = [[next(done) for _ in plan.units] for plan in plans]
         with ThreadPoolExecutor(settings().cores) as pool:
             yield from zip(work, pool.map(new_versions, plans, results), strict=True)

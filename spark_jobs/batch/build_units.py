@@ -53,7 +53,7 @@ def _of_aggregate(task: BuildTask, view: AggregateView, staged: Staged) -> list[
     if task.mode is BuildMode.FULL:
         return _units(task, staged, everything, [])
     [(table, version)] = task.base.tables(view)
-    built = _files(table, version, view.ordered_by)
+    built = keyed_files(table, version, view.ordered_by)
     if task.mode is BuildMode.BUCKETS:
         days = [date.fromisoformat(day) for day in task.days]
         return _units(task, staged, everything, [file for file in built if file.has_any_of(days)])
@@ -91,7 +91,7 @@ def _within(staged: Staged, keys: KeyRange) -> list[Weighted]:
 def _of_sequence(task: BuildTask, view: SequenceView, staged: Staged, horizon: datetime | None) -> list[Unit]:
     rows, opened, closed = list[KeyedFile](), list[KeyedFile](), list[KeyedFile]()
     if task.mode is not BuildMode.FULL:
-        rows, results = (_files(table, version, view.ordered_by) for table, version in task.base.tables(view))
+        rows, results = (keyed_files(table, version, view.ordered_by) for table, version in task.base.tables(view))
         opened, closed = _open_and_closed(results, task.base.horizon)
     everything = KeyRange(view.ordered_by)
     sample = [*staged.sample, *(one for file in (*rows, *opened) for one in file.sample())]
@@ -127,8 +127,8 @@ def _open_and_closed(results: Iterable[KeyedFile], horizon: datetime | None) -> 
     return [*opened, *small], [file for file in closed if file not in small]
 
 
-def _files(table: str, version: int, keys: Sequence[str]) -> list[KeyedFile]:
-    """The files of a version."""
+def keyed_files(table: str, version: int, keys: Sequence[str]) -> list[KeyedFile]:
+    """The files of a version of a batch table whose rows are in the order of `keys`."""
     first = keys[0] if keys else ""
     root, found = tables.path(table), list[KeyedFile]()
     for action in batch_tables.files(table, version):

@@ -5,7 +5,7 @@ quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.batch import decode_job, identity_index, quarantine_release, replacing
 from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, JudgedBy, fact_columns
+from spark_jobs.batch.progress import Say, watched
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
@@ -26,8 +27,6 @@ from spark_jobs.storage.data_files import Written, files_within
 from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Range, Scope, covering, joined, scope
 from spark_jobs.storage.task_files import Files
-
-Say = Callable[[str], None]
 
 AGAIN = "decoded_again"
 """The key in a run's summary for ranges of older lsns."""
@@ -83,7 +82,8 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[Range]:
 
 def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:
     with task_files.scratch(f"decode.{run.run_id}") as folder:
-        made = decode_job.decoded(spark, todo, judged_by, folder)
+        with watched(spark, store, run.run_id, "decode", say):
+            made = decode_job.decoded(spark, todo, judged_by, folder)
         old = {table: _overlapping(table, todo) for table in tables.decoded(project_contracts().event_types)}
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:

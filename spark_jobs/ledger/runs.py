@@ -55,14 +55,14 @@ class Runs(Sessions):
                 raise LedgerError(f"no run is called {run_id}: `tidemark batch plan --run-id {run_id}` comes first")
             return _revived(run, now)
 
-    def progress(self, run_id: str, step: str, **summary: Any) -> None:
-        """Write down that the run lives: a step ended, or is under way. Refused once the run is superseded."""
+    def progress(self, run_id: str, step: str | None = None, **summary: Any) -> None:
+        """Write down that the run lives: `step` ended, or one is under way. Refused once the run is superseded."""
         with self.write() as session:
             run = session.get_one(Run, run_id)
             if run.state == "superseded":
                 raise LedgerError(f"run {run_id} is superseded ({run.error}); nothing more of it counts")
-            run.step, run.progressed_at = step, datetime.now(UTC)
-            run.state, run.error = ("finished" if step == "publish" else "active"), None
+            run.step, run.progressed_at = step or run.step, datetime.now(UTC)
+            run.state, run.error = ("finished" if run.step == "publish" else "active"), None
             run.summary = {**run.summary, **summary}
 
     def fail_run(self, run_id: str, error: str) -> None:

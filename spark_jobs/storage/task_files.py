@@ -4,6 +4,8 @@ rows, or shares of the work -> mapInArrow(task) -> files that no version names y
 The driver makes the files part of a table by one commit (`data_files.commit`), or discards them.
 """
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,8 +20,10 @@ from spark_jobs.storage import tables
 from spark_jobs.storage.data_files import ROW_GROUP, WRITTEN, FileWriter, Written
 
 if TYPE_CHECKING:  # the log is read without Spark too
+    from pyspark import StatusTracker
     from pyspark.sql import DataFrame, SparkSession
 
+TELL_SECONDS = 15.0
 ARROW_ROWS = 131_072
 """Rows per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
 
@@ -50,6 +54,44 @@ def run(frame: "DataFrame", task: Task, schema: pa.Schema = REPORT) -> pa.Table:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return frame.mapInArrow(task, from_arrow_schema(schema, prefer_timestamp_ntz=False)).toArrow()
+
+
+@contextmanager
+def watched(spark: "SparkSession", tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Tell every TELL_SECONDS how many of the tasks begun inside are done, and of how many.
+
+    What `tell` raises ends the tasks, and is raised here.
+    """
+    context, group = spark.sparkContext, f"watched-{time.monotonic_ns()}"
+    ended, failed = threading.Event(), list[Exception]()
+    context.setJobGroup(group, group)
+
+    def watch() -> None:
+        while not ended.wait(TELL_SECONDS):
+            try:
+                tell(*_tasks(context.statusTracker(), group))
+            except Exception as error:
+                failed.append(error)
+                context.cancelJobGroup(group)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        if failed:
+            raise failed[0]
+
+
+def _tasks(tracker: "StatusTracker", group: str) -> tuple[int, int]:
+    """Tasks of the group that are done, and all that were begun."""
+    jobs = [job for number in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(number)) is not None]
+    numbers = (number for job in jobs for number in job.stageIds)
+    stages = [stage for number in numbers if (stage := tracker.getStageInfo(number)) is not None]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
 def shares(spark: "SparkSession", count: int) -> "DataFrame":

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from spark_jobs.batch.build_units import keyed_files
+from spark_jobs.batch.key_ranges import apart
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import partials
@@ -34,11 +36,15 @@ DUCKDB = Dialect.DUCKDB
 
 @dataclass(frozen=True)
 class Stored:
-    """Rows of a table at a version (None: the newest). `where`: a predicate that both dialects know."""
+    """Rows of a table at a version (None: the newest). `where`: a predicate that both dialects know.
+
+    files: addresses of some of the version's files, whose rows alone are meant; None: all.
+    """
 
     table: str
     version: int | None = None
     where: str = "TRUE"
+    files: tuple[str, ...] | None = None
 
     def frame(self, columns: Iterable[str]) -> "pd.DataFrame | None":
         source = self._dataset()
@@ -51,12 +57,17 @@ class Stored:
 
     def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
         wanted = _listed(columns, self._dataset().schema, Dialect.SPARK)
+        if self.files is not None:
+            return spark.sql(
+                f"SELECT {wanted} FROM {{files}} WHERE {self.where}", files=spark.read.parquet(*self.files)
+            )
         version = duckdb_reader.version(self.table) if self.version is None else self.version
         source = f"{tables.by_path(self.table)} VERSION AS OF {version:d}"
         return spark.sql(f"SELECT {wanted} FROM {source} WHERE {self.where}")
 
     def _dataset(self) -> ds.Dataset:
-        return duckdb_reader.dataset((self.table, self.version))
+        whole = duckdb_reader.dataset((self.table, self.version))
+        return whole if self.files is None else ds.dataset(list(self.files), schema=whole.schema, format="parquet")
 
 
 def _listed(columns: Iterable[str], schema: pa.Schema, dialect: Dialect) -> str:
@@ -95,12 +106,20 @@ def as_frame(table: pa.Table) -> "pd.DataFrame":
 
 
 def audited(
-    run: Run, views: Views, built: Mapping[str, Source], old: Mapping[str, Source], after: int, days: list[str]
+    run: Run,
+    views: Views,
+    built: Mapping[str, Source],
+    old: Mapping[str, Source],
+    after: int,
+    days: list[str],
+    *,
+    whole: bool = False,
 ) -> Iterator[tuple[Suite, Relation]]:
     """Every suite of a run, and the relation that it checks.
 
     `after`: the published cut; `days`: those whose facts were decoded again. What was audited before is left out: a
-    view whose version stays, an event type without new facts (the suite of completeness finds missing ones).
+    view whose version stays, an event type without new facts (the suite of completeness finds missing ones); and unless
+    the `whole` is wanted, files that the published version has too, but for a sample.
     """
     yield suites.of_completeness(), Counted(partial(_completeness, after, run.cut))
     for contract in project_contracts():
@@ -111,8 +130,28 @@ def audited(
     full = _with_facts(new, run.cut)
     for view in new:
         made = suites.of_view(view, must_have_rows=view.id in full)
-        for suite, version in zip(made, built[view.id].versions, strict=True):
-            yield suite, Stored(suite.table, version)
+        before = old.get(view.id, UNBUILT).versions or (None,) * len(made)
+        for suite, version, base in zip(made, built[view.id].versions, before, strict=True):
+            some = None if whole or base is None else _changed(suite, view.ordered_by, version, base)
+            yield suite, Stored(suite.table, version, files=some)
+
+
+def _changed(suite: Suite, keys: tuple[str, ...], version: int, base: int) -> tuple[str, ...] | None:
+    """The files that version `base` does not have, with what must be judged together with them, and one of the others.
+
+    None where that is every file, or none is new: a table without rows is no answer.
+    """
+    if suite.judges == "table":
+        return None
+    known = {file.address for file in keyed_files(suite.table, base, keys)}
+    files = keyed_files(suite.table, version, keys)
+    groups = [group for _, group in apart(keys, files)] if suite.judges == "key" else [[file] for file in files]
+    new = [group for group in groups if any(file.address not in known for file in group)]
+    others = [file for group in groups if group not in new for file in group]
+    if not new or not others:
+        return None
+    sample = others[version % len(others)]
+    return (*(file.address for group in new for file in group), sample.address)
 
 
 def _has_new(table: str, after: int, days: list[str]) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.expectation import Expectation
@@ -30,6 +30,24 @@ from spark_jobs.storage import tables
 ENVELOPE = tuple(name for name in row_types.FACT.names if name not in ("event_id", "identity"))
 # Functions that give a value wherever they are given one.
 _STRICT = {"date_trunc", "to_date", "window_start", "lower", "upper", "trim", "length", "concat", "coalesce", "abs"}
+_OF_ROWS = (
+    gxe.ExpectColumnPairValuesAToBeGreaterThanB,
+    gxe.ExpectColumnPairValuesToBeEqual,
+    gxe.ExpectColumnPairValuesToBeInSet,
+    gxe.ExpectColumnValueLengthsToBeBetween,
+    gxe.ExpectColumnValueLengthsToEqual,
+    gxe.ExpectColumnValuesToBeBetween,
+    gxe.ExpectColumnValuesToBeInSet,
+    gxe.ExpectColumnValuesToBeNull,
+    gxe.ExpectColumnValuesToMatchRegex,
+    gxe.ExpectColumnValuesToMatchRegexList,
+    gxe.ExpectColumnValuesToNotBeInSet,
+    gxe.ExpectColumnValuesToNotBeNull,
+    gxe.ExpectColumnValuesToNotMatchRegex,
+    gxe.ExpectColumnValuesToNotMatchRegexList,
+    gxe.ExpectMulticolumnSumToEqual,
+    gxe.ExpectSelectColumnValuesToBeUniqueWithinRecord,
+)
 
 
 class SuiteError(ValueError):
@@ -38,11 +56,15 @@ class SuiteError(ValueError):
 
 @dataclass(frozen=True)
 class Suite:
-    """The expectations on one table. `columns`: those that the expectations name."""
+    """The expectations on one table. `columns`: those that the expectations name.
+
+    judges: what can be judged by itself: each row, the rows with a key (that they are different), or only the table.
+    """
 
     table: str
     columns: tuple[str, ...]
     expectations: tuple[Expectation, ...]
+    judges: Literal["row", "key", "table"] = "table"
 
 
 def of_completeness() -> Suite:
@@ -134,7 +156,7 @@ def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
         *_rows(must_have_rows, "warning"),  # not every row need make a result
     ]
     _, table = view.tables
-    return _suite(table, (*columns, *view.results), expects)
+    return _suite(table, (*columns, *view.results), expects, "row")
 
 
 def _required(event_types: Iterable[str]) -> set[str]:
@@ -151,8 +173,16 @@ def never_null(key: Expression, never: set[str]) -> bool:
     return key.columns <= never and functions <= _STRICT and not has_choice
 
 
-def _suite(table: str, columns: Iterable[str], expects: Iterable[Expectation]) -> Suite:
-    return Suite(table, tuple(columns), (*expects, *_own_expectations(table)))
+def _suite(
+    table: str, columns: Iterable[str], expects: Iterable[Expectation], judges: Literal["row", "key"] = "key"
+) -> Suite:
+    own = _own_expectations(table)
+    return Suite(table, tuple(columns), (*expects, *own), judges if all(map(_judges_a_row, own)) else "table")
+
+
+def _judges_a_row(expectation: Expectation) -> bool:
+    """Whether a row alone meets it or not; not so of a mean, an order, a share, or values that are all different."""
+    return isinstance(expectation, _OF_ROWS) and expectation.mostly == 1
 
 
 def _own_expectations(table: str) -> list[Expectation]:

@@ -1,0 +1,75 @@
+"""Which rows of a new version are checked: those of new files, of files with the same keys, and of one other file."""
+
+from pathlib import Path
+
+import great_expectations.expectations as gxe
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_jobs.quality.expectations import audited, suites
+from spark_jobs.quality.expectations.audited import Stored
+from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.storage import duckdb_reader, tables
+
+KEYS = ("key",)
+UNIQUE = Suite("batch.some", KEYS, (), "key")
+
+
+@pytest.fixture
+def base(platform_home: Path) -> int:
+    """A version of four files: keys 0 to 9, 10 to 19, 20 to 29, 30 to 39."""
+    for first in range(0, 40, 10):
+        append(range(first, first + 10))
+    return duckdb_reader.version("batch.some")
+
+
+def append(keys: range) -> None:
+    write_deltalake(tables.path("batch.some"), pa.table({"key": pa.array(keys, pa.int64())}), mode="append")
+
+
+def keys_of(suite: Suite, base: int) -> set[int]:
+    version = duckdb_reader.version("batch.some")
+    files = audited._changed(suite, KEYS, version, base)
+    frame = Stored("batch.some", version, files=files).frame(["key"])
+    assert frame is not None
+    return set(frame["key"])
+
+
+def test_of_files_that_stay_one_is_looked_at(base: int) -> None:
+    DeltaTable(tables.path("batch.some")).delete("key = 15")
+    looked_at = keys_of(UNIQUE, base)
+    assert {*range(10, 20)} - {15} < looked_at and len(looked_at) == 9 + 10
+
+
+def test_files_that_may_have_the_same_keys_are_looked_at_together(base: int) -> None:
+    append(range(12, 24, 4))
+    assert {*range(10, 30)} <= keys_of(UNIQUE, base), "12 and 20 are there twice"
+    alone = keys_of(Suite("batch.some", KEYS, (), "row"), base)
+    assert {12, 16, 20} <= alone and len(alone) <= 3 + 10, "no other row matters to a row"
+
+
+def test_what_only_the_table_can_tell_is_asked_of_all_rows(base: int) -> None:
+    append(range(50, 51))
+    assert len(keys_of(Suite("batch.some", KEYS, ()), base)) == 41
+
+
+def test_where_no_file_is_new_all_are_looked_at(base: int) -> None:
+    assert len(keys_of(UNIQUE, base)) == 40
+
+
+@pytest.mark.parametrize(
+    ("own", "judges"),
+    [
+        (gxe.ExpectColumnValuesToBeBetween(column="key", min_value=0), "key"),
+        (gxe.ExpectColumnValuesToBeBetween(column="key", min_value=0, mostly=0.9), "table"),
+        (gxe.ExpectColumnValuesToBeUnique(column="key"), "table"),
+        (gxe.ExpectColumnMeanToBeBetween(column="key", max_value=1), "table"),
+        (gxe.ExpectTableRowCountToBeBetween(min_value=1), "table"),
+    ],
+)
+def test_an_expectation_of_ones_own_says_how_much_it_must_see(
+    own: gxe.Expectation, judges: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suites, "_own_expectations", lambda table: [own])
+    assert suites._suite("batch.some", KEYS, []).judges == judges
