@@ -22,6 +22,7 @@ from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME, of_duplicates
+from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP
 from spark_jobs.storage.log_reader import LogRecords, Reader
@@ -33,6 +34,7 @@ DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("id
 QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
+SHARES_PER_CORE = 4
 IDENTITY_FILE = "identities"
 """The name of a staged file of identities; other files are named by their table."""
 
@@ -45,8 +47,8 @@ def decoded(spark: SparkSession, todo: Scope, judged_by: JudgedBy, folder: str) 
     frame, read = LogRecords(spark, tuple(todo.ranges())).tasks()
     files = _written(frame, _decoding(read, judged_by, folder))
     staged = [file.address for _, file in files.pop(IDENTITY_FILE, [])]
-    losers = identity_index.losers(spark, staged, todo, folder)
-    return files | _rewritten(spark, files, losers) if losers else files
+    types, losers = identity_index.losers(spark, staged, todo, folder)
+    return files | _rewritten(spark, files, types, losers) if losers else files
 
 
 def fact_columns(contract: Contract) -> pa.Schema:
@@ -100,30 +102,35 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
     return facts.append_column("day", days).select(columns.names).cast(columns).sort_by("occurred_at")
 
 
-def _rewritten(spark: SparkSession, files: Files, losers: Files) -> Files:
+def _rewritten(spark: SparkSession, files: Files, types: set[str], losers: list[str]) -> Files:
     """The facts again without the losers, these as duplicates, and their outcomes; the old files are deleted."""
-    types = [*losers, RECORD_OUTCOME]
-    old = [(name, file) for name in types for _, file in files.get(tables.facts(name), ())]
+    old = [(name, file) for name in (*types, RECORD_OUTCOME) for _, file in files.get(tables.facts(name), ())]
+    shares = settings().cores * SHARES_PER_CORE
     outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
-    lost = {name: [file.address for _, file in of_type] for name, of_type in losers.items()}
-    lost[RECORD_OUTCOME] = [address for of_type in lost.values() for address in of_type]  # it may be of any record
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number in task_files.numbers(batches):
-            event_type, written = old[number]
-            facts = _table([written.address])
-            first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
-            here = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
-            kept, repeated = divided(facts, _table(lost[event_type], here).select(COORDINATES))
-            yield from write(tables.facts(event_type), written.root, kept)
-            if event_type != RECORD_OUTCOME:
-                noted = _in_time(of_duplicates(repeated), RECORD_OUTCOME)
-                yield from write(tables.facts(RECORD_OUTCOME), outcomes, noted)
-                yield from write(tables.DUPLICATES, duplicates, repeated.select(DUPLICATE.names).cast(DUPLICATE))
+        for share in task_files.numbers(batches):
+            lost = [DUPLICATE.empty_table()], [fact_columns(project_contracts().of(RECORD_OUTCOME)).empty_table()]
+            for event_type, written in old[share::shares]:
+                facts = _table([written.address])
+                kept, repeated = divided(facts, _table(losers, _alike(event_type, facts)).select(COORDINATES))
+                yield from write(tables.facts(event_type), written.root, kept)
+                if event_type != RECORD_OUTCOME:
+                    lost[0].append(repeated.select(DUPLICATE.names).cast(DUPLICATE))
+                    lost[1].append(_in_time(of_duplicates(repeated), RECORD_OUTCOME))
+            yield from write(tables.DUPLICATES, duplicates, pa.concat_tables(lost[0]))
+            yield from write(tables.facts(RECORD_OUTCOME), outcomes, pa.concat_tables(lost[1]).sort_by("occurred_at"))
 
-    new = _written(task_files.shares(spark, len(old)), run)
+    new = _written(task_files.shares(spark, shares), run)
     data_files.discard(file for _, file in old)
     return {tables.facts(name): [] for name, _ in old} | new
+
+
+def _alike(event_type: str, facts: pa.Table) -> ds.Expression:
+    """Whether a loser may be one of the facts; an outcome may be of any record."""
+    first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
+    within = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
+    return within if event_type == RECORD_OUTCOME else within & (ds.field("event_type") == event_type)
 
 
 def _table(addresses: list[str], where: ds.Expression | None = None) -> pa.Table:

@@ -1,7 +1,7 @@
 """Which facts repeat one: an index of the identities of all facts, in buckets, instead of a join with all history.
 
 identities of new facts (staged by `decode_job`), master.identities -> a task per bucket, in DuckDB -> the losers, in
-staged files by event type; files of master.identities with the new winners, which no version names yet.
+a staged file; files of master.identities with the new winners, which no version names yet.
 
 A bucket is the identities that begin with the same four bits; in a file they are in order, each with the lsn of its
 fact. Small files of a bucket are joined with those of about their size, so that there are few, and each is written
@@ -23,10 +23,10 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.partials import in_order
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.storage import batch_tables, ddl, duckdb_reader, tables, task_files
-from spark_jobs.storage.data_files import FileWriter
+from spark_jobs.storage.data_files import ROW_GROUP, FileWriter
 from spark_jobs.storage.fact_slices import Slice
 from spark_jobs.storage.lsn_ranges import Scope
-from spark_jobs.storage.task_files import ARROW_ROWS, Batches, Files, Task
+from spark_jobs.storage.task_files import ARROW_ROWS, Batches, Task
 
 BUCKETS = 16
 BUCKET = "bucket"
@@ -35,6 +35,7 @@ STAGED = pa.schema(
     [("event_type", pa.string()), ("identity", pa.binary()), *row_types.COORDINATES, ("timestamp", row_types.INSTANT)]
 )
 """What is staged of each new fact, in the order of identities."""
+LOSERS = "losers"
 COORDINATES = listed(dict(row_types.COORDINATES), Dialect.DUCKDB)
 
 
@@ -53,8 +54,8 @@ def create() -> None:
     ddl.create(tables.IDENTITIES, schema, partition_by=[BUCKET], properties=ddl.looked_up_by("lsn"))
 
 
-def losers(spark: SparkSession, staged: Sequence[str], todo: Scope, folder: str) -> Files:
-    """Event type -> staged files (columns of STAGED) of the facts that are not the first of their identity.
+def losers(spark: SparkSession, staged: Sequence[str], todo: Scope, folder: str) -> tuple[set[str], list[str]]:
+    """The facts that are not the first of their identity: their event types, and staged files (columns of STAGED).
 
     staged: files of the facts of the lsns to do. The index has those that are, when this is done.
     """
@@ -64,7 +65,8 @@ def losers(spark: SparkSession, staged: Sequence[str], todo: Scope, folder: str)
     joined = (address for bucket in buckets for address in bucket.joined if address.startswith(root))
     removed = {address.removeprefix(root) for address in joined}
     batch_tables.swap(tables.IDENTITIES, removed, [file for _, file in files.pop(tables.IDENTITIES, [])])
-    return files
+    types = {row["name"] for row in report.to_pylist() if row["file"] is None}
+    return types, [file.address for _, file in files.get(LOSERS, ())]
 
 
 def _buckets(todo: Scope) -> list[_Bucket]:
@@ -97,7 +99,7 @@ def _alike(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _comparing(buckets: Sequence[_Bucket], staged: Sequence[str], todo: Scope, folder: str) -> Task:
-    root = tables.path(tables.IDENTITIES)
+    root, columns = tables.path(tables.IDENTITIES), listed(STAGED.names, Dialect.DUCKDB)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in task_files.numbers(batches):
@@ -109,9 +111,10 @@ def _comparing(buckets: Sequence[_Bucket], staged: Sequence[str], todo: Scope, f
             ):
                 con.register(name, _within(bucket.number, files, schema))
             _compare(con, todo)
-            lost = con.sql(f"SELECT {listed(STAGED.names, Dialect.DUCKDB)} FROM losers").to_arrow_table().cast(STAGED)
-            for event_type in pc.unique(lost["event_type"]).to_pylist():
-                yield from task_files.write(event_type, folder, lost.filter(pc.field("event_type") == event_type))
+            lost = con.sql(f"SELECT {columns} FROM losers ORDER BY event_type, lsn").to_arrow_table().cast(STAGED)
+            yield from task_files.write(LOSERS, folder, lost, ROW_GROUP)
+            types = [{"name": name} for name in pc.unique(lost["event_type"]).to_pylist()]
+            yield from pa.Table.from_pylist(types, schema=task_files.REPORT).to_batches()
             rows = con.sql(in_order("FROM winners UNION ALL FROM joined WHERE " + todo.sql_history(), ["identity"]))
             with FileWriter(root, (BUCKET, bucket.number), ["lsn"]) as writer:
                 for batch in rows.to_arrow_reader(ARROW_ROWS):
