@@ -89,19 +89,18 @@ def _verdicts(
 def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: Relation) -> Verdict:
     """The verdict on a table; one that cannot be read or validated fails.
 
-    A small table may pass by a check in memory, which takes no time beside the planning of Spark's queries. Spark
-    checks the others: large ones, and those in which the check in memory found something.
+    It may pass by a check in memory, part by part, which takes no time beside the planning of Spark's queries. Spark
+    checks the others: those in which the check in memory found something, and large ones that only make sense whole.
     """
     import duckdb
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
-        if (rows := relation.frame(suite.columns)) is not None:
-            verdict = checkpoint.glance(suite, rows)
-            if not verdict.failures:
-                return verdict
-        return checkpoint.validate(suite, relation.rows(session(), suite.columns), is_suspect=rows is not None)
+        frames = relation.frames(suite)
+        if frames is not None and not any(checkpoint.glance(suite, frame).failures for frame in frames):
+            return Verdict(suite.table, ())
+        return checkpoint.validate(suite, relation.rows(session(), suite), is_suspect=frames is not None)
     except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
         return Verdict(suite.table, (Failure("critical", f"cannot be audited: {str(error).splitlines()[0]}"),))
 

@@ -14,9 +14,6 @@ SPEED_PARTIALS = "speed.partials"
 
 ROWS_PER_FILE = 500_000
 
-SMALL = 1_000_000
-"""Rows that an audit may have in memory."""
-
 
 def facts(event_type: str) -> str:
     """The table of decoded, de-duplicated rows of one event type."""

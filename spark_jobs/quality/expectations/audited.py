@@ -18,7 +18,7 @@ from spark_jobs.batch.key_ranges import apart
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import partials
-from spark_jobs.expressions.dialect import Dialect, quote
+from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.quality.expectations import suites
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DUCKDB = Dialect.DUCKDB
+AT_ONCE = 500_000
+"""Rows that an audit has in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,25 @@ class Stored:
     where: str = "TRUE"
     files: tuple[str, ...] | None = None
 
-    def frame(self, columns: Iterable[str]) -> "pd.DataFrame | None":
-        source = self._dataset()
-        with duckdb_reader.connect({"source": source}) as con:
-            [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
-            if rows > tables.SMALL:
-                return None
-            wanted = _listed(columns, source.schema, DUCKDB)
-            return as_frame(con.sql(f"SELECT {wanted} FROM source WHERE {self.where}").to_arrow_table())
+    def frames(self, suite: Suite) -> "Iterator[pd.DataFrame] | None":
+        """The rows in frames of about AT_ONCE at most, in which those are together that the suite judges together.
 
-    def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
-        wanted = _listed(columns, self._dataset().schema, Dialect.SPARK)
+        None where there are more, and only the whole table can be judged.
+        """
+        source = self._dataset()
+        con = duckdb_reader.connect({"source": source})
+        [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
+        parts, wanted = rows // AT_ONCE + 1, _listed(suite.columns, source.schema, DUCKDB)
+        if parts == 1:
+            return iter([as_frame(con.sql(f"SELECT {wanted} FROM source WHERE {self.where}").to_arrow_table())])
+        if suite.together is None:
+            return None
+        part = f"hash({listed(suite.together or suite.columns, DUCKDB)}) % {parts:d}"
+        queries = (f"SELECT {wanted} FROM source WHERE ({self.where}) AND {part} = {n}" for n in range(parts))
+        return (as_frame(con.sql(query).to_arrow_table()) for query in queries)
+
+    def rows(self, spark: "SparkSession", suite: Suite) -> "DataFrame":
+        wanted = _listed(suite.columns, self._dataset().schema, Dialect.SPARK)
         if self.files is not None:
             return spark.sql(
                 f"SELECT {wanted} FROM {{files}} WHERE {self.where}", files=spark.read.parquet(*self.files)
@@ -82,27 +92,34 @@ class Counted:
 
     count: Callable[[], pa.Table]
 
-    def frame(self, columns: Iterable[str]) -> "pd.DataFrame":
-        return as_frame(self.count().select(list(columns)))
+    def frames(self, suite: Suite) -> "Iterator[pd.DataFrame]":
+        return iter([as_frame(self.count().select(list(suite.columns)))])
 
-    def rows(self, spark: "SparkSession", columns: Iterable[str]) -> "DataFrame":
-        return spark.createDataFrame(self.frame(columns))
+    def rows(self, spark: "SparkSession", suite: Suite) -> "DataFrame":
+        [frame] = self.frames(suite)
+        return spark.createDataFrame(frame)
 
 
 Relation = Stored | Counted
-"""Columns of rows: as a `frame` in memory (None where it would not fit), or in Spark.
+"""A suite's columns of rows: as `frames` in memory (None where they would not fit), or in Spark.
 
 Both methods raise NoTable where the table or its version is gone.
 """
 
 
 def as_frame(table: pa.Table) -> "pd.DataFrame":
-    """A frame in which integers and booleans stay what they are beside nulls: as floats, keys past 2**53 may merge."""
+    """A frame in which integers and booleans stay what they are beside nulls: as floats, keys past 2**53 may merge.
+
+    Without nulls they are NumPy's, which Great Expectations compares column by column and not value by value.
+    """
     import pandas as pd
 
     exact = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}
-    frame: pd.DataFrame = table.to_pandas(types_mapper=exact.get)
-    return frame
+    columns = {
+        name: values.to_pandas(types_mapper=exact.get if values.null_count else None)
+        for name, values in zip(table.column_names, table.columns, strict=True)
+    }
+    return pd.DataFrame(columns, copy=False)
 
 
 def audited(
@@ -141,11 +158,11 @@ def _changed(suite: Suite, keys: tuple[str, ...], version: int, base: int) -> tu
 
     None where that is every file, or none is new: a table without rows is no answer.
     """
-    if suite.judges == "table":
+    if suite.together is None:
         return None
     known = {file.address for file in keyed_files(suite.table, base, keys)}
     files = keyed_files(suite.table, version, keys)
-    groups = [group for _, group in apart(keys, files)] if suite.judges == "key" else [[file] for file in files]
+    groups = [group for _, group in apart(keys, files)] if suite.together else [[file] for file in files]
     new = [group for group in groups if any(file.address not in known for file in group)]
     others = [file for group in groups if group not in new for file in group]
     if not new or not others:

@@ -95,12 +95,14 @@ class Checkpoint:
 
     def docs(self, table: str | None) -> Path:
         """Build the Data Docs; the page of this run's verdict on the table, or the index where there is none."""
-        _forget_old_runs(Path(self.context.root_directory) / "uncommitted" / "validations")
-        self.context.build_data_docs(site_names=[SITE])
-        folder, index = settings().data_docs / "validations", settings().data_docs / "index.html"
+        _forget_old_runs()
+        suites, results = self.context.expectations_store, self.context.validation_results_store
+        new = [*suites.list_keys(), *(key for key in results.list_keys() if key.run_id.run_name == self.run_id)]
+        self.context.build_data_docs(site_names=[SITE], resource_identifiers=new)
+        pages, index = _pages(), settings().data_docs / "index.html"
         if table is None:
             return index
-        return max((folder / table.replace(".", "/") / self.run_id).rglob("*.html"), default=index)
+        return max((pages / table.replace(".", "/") / self.run_id).rglob("*.html"), default=index)
 
 
 def _data(source: Any, table: str) -> Any:
@@ -111,30 +113,51 @@ def _data(source: Any, table: str) -> Any:
 
 
 def _context() -> Any:
-    """A file context of our own: no analytics, no progress bars, one local site."""
+    """A context that keeps suites and results in files: no analytics, no progress bars, one local site.
+
+    GX's own context of files would write all of its configuration again for each table.
+    """
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    context = gx.get_context(mode="file", project_root_dir=settings().home)
-    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    folder = str(settings().data_docs.resolve())
-    site = {
-        "class_name": "SiteBuilder",
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-        "show_how_to_buttons": False,
-        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder},
+    config = DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False))
+    kept = {config.expectations_store_name: "expectations", config.validation_results_store_name: "validations"}
+    for name, folder in kept.items():
+        config.stores[name]["store_backend"] = _in_files(_home() / folder)
+    config.data_docs_sites = {
+        SITE: {
+            "class_name": "SiteBuilder",
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+            "show_how_to_buttons": False,
+            "store_backend": _in_files(settings().data_docs),
+        }
     }
-    context.variables.data_docs_sites = {SITE: site}
-    context.variables.save()
+    context = gx.get_context(mode="ephemeral", project_config=config)
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     return context
 
 
-def _forget_old_runs(folder: Path) -> None:
-    for table in (path for path in folder.glob("*/*") if path.is_dir()):
+def _home() -> Path:
+    return settings().home / "gx"
+
+
+def _pages() -> Path:
+    return settings().data_docs / "validations"
+
+
+def _in_files(folder: Path) -> dict[str, str]:
+    return {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
+
+
+def _forget_old_runs() -> None:
+    """Remove the results, and the pages, of all but the last runs of each table."""
+    for table in (path for path in (_home() / "validations").glob("*/*") if path.is_dir()):
         runs = sorted(table.iterdir(), key=lambda run: run.stat().st_mtime, reverse=True)
         for run in runs[RUNS_KEPT:]:
             shutil.rmtree(run)
+            shutil.rmtree(_pages() / table.parent.name / table.name / run.name, ignore_errors=True)
 
 
 def _verdict(suite: Suite, result: Any) -> Verdict:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.expectation import Expectation
@@ -58,13 +58,14 @@ class SuiteError(ValueError):
 class Suite:
     """The expectations on one table. `columns`: those that the expectations name.
 
-    judges: what can be judged by itself: each row, the rows with a key (that they are different), or only the table.
+    together: columns of which rows with equal values must be judged together; none: each row can be judged by itself.
+    None: only the whole table can be judged.
     """
 
     table: str
     columns: tuple[str, ...]
     expectations: tuple[Expectation, ...]
-    judges: Literal["row", "key", "table"] = "table"
+    together: tuple[str, ...] | None = None
 
 
 def of_completeness() -> Suite:
@@ -90,7 +91,8 @@ def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     for field in contract.fields:
         expects += _of_field(field, contract)
     columns = (*ENVELOPE, "identity", *(field.name for field in contract.fields))
-    return _suite(tables.facts(contract.event_type), columns, expects)
+    together = dict(row_types.COORDINATES) if contract.is_outcome else ["identity"]
+    return _suite(tables.facts(contract.event_type), columns, expects, together)
 
 
 def _of_sent(contract: Contract) -> Iterator[Expectation]:
@@ -134,7 +136,7 @@ def of_aggregate(view: AggregateView, *, must_have_rows: bool) -> Suite:
     for count in counts:
         expects += [_not_null(count), _between(count, 0)]
     [table] = view.tables
-    return _suite(table, (*keys, *counts), [*expects, *_rows(must_have_rows)])
+    return _suite(table, (*keys, *counts), [*expects, *_rows(must_have_rows)], keys or None)
 
 
 def of_rows(view: SequenceView) -> Suite:
@@ -142,8 +144,9 @@ def of_rows(view: SequenceView) -> Suite:
     columns = ("key", "ts", "kind", "tie", "stretch_end")
     known = _in_set("kind", [row.kind for row in view.rows])
     table, _ = view.tables
-    expects = [*map(_not_null, columns), _unique(["kind", "tie"]), known, _ordered("ts", "stretch_end")]
-    return _suite(table, columns, expects)
+    place = ["kind", "tie"]
+    expects = [*map(_not_null, columns), _unique(place), known, _ordered("ts", "stretch_end")]
+    return _suite(table, columns, expects, place)
 
 
 def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
@@ -156,7 +159,7 @@ def of_results(view: SequenceView, *, must_have_rows: bool) -> Suite:
         *_rows(must_have_rows, "warning"),  # not every row need make a result
     ]
     _, table = view.tables
-    return _suite(table, (*columns, *view.results), expects, "row")
+    return _suite(table, (*columns, *view.results), expects, ())
 
 
 def _required(event_types: Iterable[str]) -> set[str]:
@@ -173,11 +176,10 @@ def never_null(key: Expression, never: set[str]) -> bool:
     return key.columns <= never and functions <= _STRICT and not has_choice
 
 
-def _suite(
-    table: str, columns: Iterable[str], expects: Iterable[Expectation], judges: Literal["row", "key"] = "key"
-) -> Suite:
+def _suite(table: str, columns: Iterable[str], expects: Iterable[Expectation], together: Iterable[str] | None) -> Suite:
     own = _own_expectations(table)
-    return Suite(table, tuple(columns), (*expects, *own), judges if all(map(_judges_a_row, own)) else "table")
+    apart = tuple(together) if together is not None and all(map(_judges_a_row, own)) else None
+    return Suite(table, tuple(columns), (*expects, *own), apart)
 
 
 def _judges_a_row(expectation: Expectation) -> bool:

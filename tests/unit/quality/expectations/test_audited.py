@@ -1,5 +1,6 @@
 """Which rows of a new version are checked: those of new files, of files with the same keys, and of one other file."""
 
+from itertools import chain
 from pathlib import Path
 
 import great_expectations.expectations as gxe
@@ -13,7 +14,9 @@ from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.storage import duckdb_reader, tables
 
 KEYS = ("key",)
-UNIQUE = Suite("batch.some", KEYS, (), "key")
+UNIQUE = Suite("batch.some", KEYS, (), KEYS)
+ROW_BY_ROW = Suite("batch.some", KEYS, (), ())
+WHOLE = Suite("batch.some", KEYS, ())
 
 
 @pytest.fixture
@@ -31,9 +34,9 @@ def append(keys: range) -> None:
 def keys_of(suite: Suite, base: int) -> set[int]:
     version = duckdb_reader.version("batch.some")
     files = audited._changed(suite, KEYS, version, base)
-    frame = Stored("batch.some", version, files=files).frame(["key"])
-    assert frame is not None
-    return set(frame["key"])
+    frames = Stored("batch.some", version, files=files).frames(suite)
+    assert frames is not None
+    return {key for frame in frames for key in frame["key"]}
 
 
 def test_of_files_that_stay_one_is_looked_at(base: int) -> None:
@@ -45,31 +48,45 @@ def test_of_files_that_stay_one_is_looked_at(base: int) -> None:
 def test_files_that_may_have_the_same_keys_are_looked_at_together(base: int) -> None:
     append(range(12, 24, 4))
     assert {*range(10, 30)} <= keys_of(UNIQUE, base), "12 and 20 are there twice"
-    alone = keys_of(Suite("batch.some", KEYS, (), "row"), base)
+    alone = keys_of(ROW_BY_ROW, base)
     assert {12, 16, 20} <= alone and len(alone) <= 3 + 10, "no other row matters to a row"
 
 
 def test_what_only_the_table_can_tell_is_asked_of_all_rows(base: int) -> None:
     append(range(50, 51))
-    assert len(keys_of(Suite("batch.some", KEYS, ()), base)) == 41
+    assert len(keys_of(WHOLE, base)) == 41
 
 
 def test_where_no_file_is_new_all_are_looked_at(base: int) -> None:
     assert len(keys_of(UNIQUE, base)) == 40
 
 
+def test_a_large_table_is_looked_at_in_parts_that_have_all_rows_of_a_key(
+    base: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(range(0, 40))
+    monkeypatch.setattr(audited, "AT_ONCE", 10)
+    for suite in (UNIQUE, ROW_BY_ROW):
+        frames = Stored("batch.some").frames(suite)
+        assert frames is not None
+        parts = [sorted(frame["key"]) for frame in frames]
+        assert len(parts) > 1 and sorted(chain(*parts)) == sorted([*range(40), *range(40)])
+        assert all(part == sorted(2 * [*set(part)]) for part in parts), "a key is in one part, twice"
+    assert Stored("batch.some").frames(WHOLE) is None, "then Spark looks at it"
+
+
 @pytest.mark.parametrize(
-    ("own", "judges"),
+    ("own", "together"),
     [
-        (gxe.ExpectColumnValuesToBeBetween(column="key", min_value=0), "key"),
-        (gxe.ExpectColumnValuesToBeBetween(column="key", min_value=0, mostly=0.9), "table"),
-        (gxe.ExpectColumnValuesToBeUnique(column="key"), "table"),
-        (gxe.ExpectColumnMeanToBeBetween(column="key", max_value=1), "table"),
-        (gxe.ExpectTableRowCountToBeBetween(min_value=1), "table"),
+        (gxe.ExpectColumnValuesToBeBetween(column="key", min_value=0), KEYS),
+        (gxe.ExpectColumnValuesToBeBetween(column="key", min_value=0, mostly=0.9), None),
+        (gxe.ExpectColumnValuesToBeUnique(column="key"), None),
+        (gxe.ExpectColumnMeanToBeBetween(column="key", max_value=1), None),
+        (gxe.ExpectTableRowCountToBeBetween(min_value=1), None),
     ],
 )
 def test_an_expectation_of_ones_own_says_how_much_it_must_see(
-    own: gxe.Expectation, judges: str, monkeypatch: pytest.MonkeyPatch
+    own: gxe.Expectation, together: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suites, "_own_expectations", lambda table: [own])
-    assert suites._suite("batch.some", KEYS, []).judges == judges
+    assert suites._suite("batch.some", KEYS, [], KEYS).together == together

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView
-from spark_jobs.quality.expectations import suites
+from spark_jobs.quality.expectations import audited, suites
 from spark_jobs.quality.expectations.audited import Stored, as_frame
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
 from spark_jobs.quality.expectations.suites import Suite
@@ -94,7 +94,9 @@ def test_a_bad_row_of_a_batch_table_is_found(said: str, platform_home: Path) -> 
 
 def test_only_the_audited_rows_must_fit_in_memory(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_deltalake(tables.path("facts.a"), pa.table({"lsn": range(10), "identity": [b"\x0a"] * 10}))
-    monkeypatch.setattr(tables, "SMALL", 3)
-    assert Stored("facts.a").frame(["lsn"]) is None
-    new = Stored("facts.a", where="lsn > 6").frame(["lsn", "identity"])
-    assert new is not None and new.to_dict("list") == {"lsn": [7, 8, 9], "identity": ["0A"] * 3}
+    monkeypatch.setattr(audited, "AT_ONCE", 4)
+    suite = Suite("facts.a", ("lsn", "identity"), ())
+    assert Stored("facts.a").frames(suite) is None
+    frames = Stored("facts.a", where="lsn > 6").frames(suite)
+    assert frames is not None
+    assert [new.to_dict("list") for new in frames] == [{"lsn": [7, 8, 9], "identity": ["0A"] * 3}]
