@@ -27,7 +27,7 @@ from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.lsn_ranges import Scope
-from spark_jobs.storage.task_files import Batches, Files, Task, write
+from spark_jobs.storage.task_files import PORTION, Batches, Files, Task, Writers, write
 
 COORDINATES = [name for name, _ in row_types.COORDINATES]
 DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
@@ -68,29 +68,31 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
     quarantine = tables.path(tables.QUARANTINE)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        pending, size = list[Decoded](), 0
-        for batch in read(batches):
-            pending.append(decode_logged(pa.Table.from_batches([batch]).cast(row_types.RECORD), *judged_by))
-            size += batch.num_rows
-            if size >= tables.ROWS_PER_FILE:
-                yield from flushed(pending)
-                pending, size = [], 0
-        yield from flushed(pending)
+        with Writers() as writers:
+            pending, size = list[Decoded](), 0
+            for batch in read(batches):
+                pending.append(decode_logged(pa.Table.from_batches([batch]).cast(row_types.RECORD), *judged_by))
+                size += batch.num_rows
+                if size >= PORTION:
+                    add(writers, pending)
+                    pending, size = [], 0
+            add(writers, pending)
+            yield from pa.Table.from_pylist(list(writers.reported()), schema=task_files.REPORT).to_batches()
 
-    def flushed(pending: list[Decoded]) -> Iterator[pa.RecordBatch]:
+    def add(writers: Writers, pending: list[Decoded]) -> None:
         identities = []
         for event_type in dict.fromkeys(name for chunk in pending for name in chunk.facts):
             facts = pa.concat_tables([chunk.facts[event_type] for chunk in pending if event_type in chunk.facts])
             if event_type != RECORD_OUTCOME:
                 identities.append(facts.select(identity_index.STAGED.names).cast(identity_index.STAGED))
-            yield from write(tables.facts(event_type), roots[event_type], _in_time(facts, event_type))
+            writers.add(tables.facts(event_type), roots[event_type], _in_time(facts, event_type))
         if pending:
             rejects = pa.concat_tables([chunk.rejects for chunk in pending])
             held = rejects.append_column("state", pa.repeat(STATE, rejects.num_rows)).cast(QUARANTINED)
-            yield from write(tables.QUARANTINE, quarantine, held)
+            writers.add(tables.QUARANTINE, quarantine, held)
         if identities:
             in_order = pa.concat_tables(identities).sort_by("identity")
-            yield from write(IDENTITY_FILE, folder, in_order, row_group=ROW_GROUP)
+            writers.add(IDENTITY_FILE, folder, in_order, row_group=ROW_GROUP)
 
     return run
 

@@ -6,13 +6,11 @@ partials or rows in the order of their keys; and what the second half must know 
 
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,12 +26,10 @@ from spark_jobs.engine import partials
 from spark_jobs.engine.aggregates import COORDINATES
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, task_files
-from spark_jobs.storage.data_files import ROW_GROUP, FileWriter, Written
+from spark_jobs.storage.data_files import ROW_GROUP, Written
 from spark_jobs.storage.fact_slices import Slice, filtered
-from spark_jobs.storage.task_files import Batches, Task
+from spark_jobs.storage.task_files import AHEAD, PORTION, Batches, Task, Writers
 
-PORTION = 250_000
-"""Facts that a task has in memory at once."""
 SHARE = 1_000_000
 """Facts of a task, about, where there are many."""
 DEEP = "#deep"
@@ -150,7 +146,7 @@ def _portions(
     parts, size = defaultdict[str, list[pa.RecordBatch]](list), 0
     for event_type, address in share:
         facts = ds.dataset(address, format="parquet", schema=schemas[event_type])
-        for batch in facts.to_batches(filter=filter_, batch_size=PORTION):
+        for batch in facts.to_batches(filter=filter_, batch_size=PORTION, **AHEAD):
             parts[event_type].append(batch)
             size += batch.num_rows
             if size >= PORTION:
@@ -170,7 +166,7 @@ def _one_pass(
         if keys := wanted.only_keys.get(view.id):
             wanted_keys = pa.concat_tables(ds.dataset(file, format="parquet").to_table() for file in keys)
             rows = rows.filter(pc.is_in(rows["key"], wanted_keys["key"]))
-        stage.add(view, rows)
+        stage.of_view(view, rows)
         if isinstance(view, SequenceView) and (horizon := wanted.horizon.get(view.id)) is not None:
             deep = rows.filter(pc.less(rows["ts"], horizon)).select(["key"])
             stage.write(view.id + DEEP, deep.group_by("key").aggregate([]))
@@ -178,26 +174,19 @@ def _one_pass(
         began = time.monotonic()
 
 
-class _Stage(ExitStack):
+class _Stage(Writers):
     """The staged files of one task."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
         self.seconds = defaultdict[str, float](float)
-        self._folder, self._files = folder, dict[str, FileWriter]()
-        self._rows, self._samples = Counter[str](), defaultdict[str, list[pa.Table]](list)
+        self._folder, self._samples = folder, defaultdict[str, list[pa.Table]](list)
         self._newest = defaultdict[str, dict[str, int]](dict)
 
     def write(self, name: str, rows: pa.Table) -> None:
-        if rows.num_rows:
-            if name not in self._files:
-                self._files[name] = self.enter_context(
-                    FileWriter(self._folder, with_statistics=(), row_group=ROW_GROUP)
-                )
-            self._files[name].add(rows)
-            self._rows[name] += rows.num_rows
+        self.add(name, self._folder, rows, with_statistics=(), row_group=ROW_GROUP)
 
-    def add(self, view: View, rows: pa.Table) -> None:
+    def of_view(self, view: View, rows: pa.Table) -> None:
         """Add rows in the order of their keys."""
         self.write(view.id, rows)
         if rows.num_rows:
@@ -210,13 +199,10 @@ class _Stage(ExitStack):
 
     def report(self) -> Iterator[pa.RecordBatch]:
         """The rows of REPORT."""
-        for name, writer in self._files.items():
-            told: dict[str, Any] = {
-                "sample": None,
-                "newest": json.dumps(self._newest[name]),
-                "seconds": self.seconds[name],
-            }
-            if name in self._samples:
-                told["sample"] = packed_keys(pa.concat_tables(self._samples[name]))
-            rows = [{"name": name, "rows": self._rows[name], "file": asdict(file)} | told for file in writer.written()]
-            yield from pa.Table.from_pylist(rows, schema=REPORT).to_batches()
+        rows = []
+        for file in self.reported():
+            name = file["name"]
+            sample = packed_keys(pa.concat_tables(self._samples[name])) if name in self._samples else None
+            newest = json.dumps(self._newest[name])
+            rows.append({**file, "sample": sample, "newest": newest, "seconds": self.seconds[name]})
+        yield from pa.Table.from_pylist(rows, schema=REPORT).to_batches()

@@ -18,7 +18,7 @@ from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, lsn_ranges, tables
 from spark_jobs.storage.data_files import files_within
-from spark_jobs.storage.task_files import ARROW_ROWS, Batches, numbers, shares
+from spark_jobs.storage.task_files import AHEAD, ARROW_ROWS, Batches, numbers, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +44,7 @@ class LogRecords:
             for number in numbers(batches):
                 paths = [f"{base}/{path}" for path in groups[number]]
                 source = ds.dataset(paths, schema=row_types.LOG, format="parquet", filesystem=fs)
-                yield from source.to_batches(columns=row_types.RECORD.names, filter=wanted, batch_size=ARROW_ROWS)
+                yield from source.to_batches(row_types.RECORD.names, filter=wanted, batch_size=ARROW_ROWS, **AHEAD)
 
         return shares(self.spark, len(groups)), read
 

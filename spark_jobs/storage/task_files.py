@@ -6,10 +6,11 @@ The driver makes the files part of a table by one commit (`data_files.commit`), 
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,11 @@ if TYPE_CHECKING:  # the log is read without Spark too
 TELL_SECONDS = 15.0
 ARROW_ROWS = 131_072
 """Rows per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
+
+PORTION = 250_000
+"""Rows that a task has in memory at once, where rows of many tables are made together."""
+AHEAD = {"batch_readahead": 1, "fragment_readahead": 1}
+"""How far a task reads ahead: a worker's memory is small, and there is one for each core."""
 
 Files = dict[str, list[tuple[int, Written]]]
 """Name -> the files of that name, and how many rows each has."""
@@ -140,6 +146,27 @@ def _leading(values: pa.Array, value: pa.Scalar) -> int:
     other = pc.fill_null(pc.not_equal(values, value), True) if value.is_valid else values.is_valid()
     first: int = pc.index(other, True).as_py()
     return len(values) if first < 0 else first
+
+
+class Writers(ExitStack):
+    """The files that a task writes beside each other, one per name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files, self._rows = dict[str, FileWriter](), Counter[str]()
+
+    def add(self, name: str, root: str, rows: pa.Table, **how: Any) -> None:
+        """Append rows to the file of that name, of the table at `root`; `how`: as FileWriter has it."""
+        if rows.num_rows:
+            if name not in self._files:
+                self._files[name] = self.enter_context(FileWriter(root, **how))
+            self._files[name].add(rows)
+            self._rows[name] += rows.num_rows
+
+    def reported(self) -> Iterator[dict[str, Any]]:
+        """Close the files, and give the values of REPORT for each."""
+        for name, file in self._files.items():
+            yield from ({"name": name, "rows": self._rows[name], "file": asdict(one)} for one in file.written())
 
 
 def reported(
