@@ -27,7 +27,7 @@ from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.lsn_ranges import Scope
-from spark_jobs.storage.task_files import PORTION, Batches, Files, Task, Writers, write
+from spark_jobs.storage.task_files import AHEAD, PORTION, Batches, Files, Task, Writers
 
 COORDINATES = [name for name, _ in row_types.COORDINATES]
 DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
@@ -77,7 +77,7 @@ def _decoding(read: Reader, judged_by: JudgedBy, folder: str) -> Task:
                     add(writers, pending)
                     pending, size = [], 0
             add(writers, pending)
-            yield from pa.Table.from_pylist(list(writers.reported()), schema=task_files.REPORT).to_batches()
+            yield from writers.report()
 
     def add(writers: Writers, pending: list[Decoded]) -> None:
         identities = []
@@ -111,17 +111,17 @@ def _rewritten(spark: SparkSession, files: Files, types: set[str], losers: list[
     outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for share in task_files.numbers(batches):
-            lost = [DUPLICATE.empty_table()], [fact_columns(project_contracts().of(RECORD_OUTCOME)).empty_table()]
-            for event_type, written in old[share::shares]:
-                facts = _table([written.address])
-                kept, repeated = divided(facts, _table(losers, _alike(event_type, facts)).select(COORDINATES))
-                yield from write(tables.facts(event_type), written.root, kept)
-                if event_type != RECORD_OUTCOME:
-                    lost[0].append(repeated.select(DUPLICATE.names).cast(DUPLICATE))
-                    lost[1].append(_in_time(of_duplicates(repeated), RECORD_OUTCOME))
-            yield from write(tables.DUPLICATES, duplicates, pa.concat_tables(lost[0]))
-            yield from write(tables.facts(RECORD_OUTCOME), outcomes, pa.concat_tables(lost[1]).sort_by("occurred_at"))
+        with Writers() as writers:
+            for share in task_files.numbers(batches):
+                for event_type, written in old[share::shares]:
+                    for facts in _portions(written.address, fact_columns(project_contracts().of(event_type))):
+                        kept, repeated = divided(facts, _table(losers, _alike(event_type, facts)).select(COORDINATES))
+                        writers.add(tables.facts(event_type), written.root, kept)
+                        if event_type != RECORD_OUTCOME:
+                            writers.add(tables.DUPLICATES, duplicates, repeated.select(DUPLICATE.names).cast(DUPLICATE))
+                            noted = _in_time(of_duplicates(repeated), RECORD_OUTCOME)
+                            writers.add(tables.facts(RECORD_OUTCOME), outcomes, noted)
+            yield from writers.report()
 
     new = _written(task_files.shares(spark, shares), run)
     data_files.discard(file for _, file in old)
@@ -135,5 +135,10 @@ def _alike(event_type: str, facts: pa.Table) -> ds.Expression:
     return within if event_type == RECORD_OUTCOME else within & (ds.field("event_type") == event_type)
 
 
-def _table(addresses: list[str], where: ds.Expression | None = None) -> pa.Table:
+def _portions(address: str, columns: pa.Schema) -> Iterator[pa.Table]:
+    for batch in ds.dataset(address, columns, format="parquet").to_batches(batch_size=PORTION, **AHEAD):
+        yield pa.Table.from_batches([batch])
+
+
+def _table(addresses: list[str], where: ds.Expression) -> pa.Table:
     return ds.dataset(addresses, format="parquet").to_table(filter=where)

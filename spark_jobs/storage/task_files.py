@@ -168,6 +168,10 @@ class Writers(ExitStack):
         for name, file in self._files.items():
             yield from ({"name": name, "rows": self._rows[name], "file": asdict(one)} for one in file.written())
 
+    def report(self) -> Iterator[pa.RecordBatch]:
+        """Close the files: the rows of REPORT."""
+        yield from pa.Table.from_pylist(list(self.reported()), schema=REPORT).to_batches()
+
 
 def reported(
     name: str, files: Iterable[Written], rows: int | None = None, schema: pa.Schema = REPORT
