@@ -23,6 +23,7 @@ from tests.bench.serve import serve
 from tests.bench.views import views
 
 RESULTS = ROOT / "build/bench"
+MANY_COLUMNS = 12
 
 
 @click.command()
@@ -54,9 +55,11 @@ def main(names: tuple[str, ...], events: int, rounds: int, probes: int, repeats:
 
 
 def _show(console: Console, name: str, rows: list[dict[str, Any]]) -> None:
-    table = Table(*rows[0], title=name.upper())
-    for row in rows:
-        table.add_row(*(f"{value:,.3f}" if isinstance(value, float) else str(value) for value in row.values()))
+    """A line per row; a line per column where there are many columns."""
+    lines = [[key, *(row[key] for row in rows)] for key in rows[0]] if len(rows[0]) > MANY_COLUMNS else None
+    table = Table(*([] if lines else rows[0]), title=name.upper(), show_header=lines is None)
+    for line in lines or (row.values() for row in rows):
+        table.add_row(*(f"{value:,.3f}" if isinstance(value, float) else str(value) for value in line))
     console.print(table)
 
 
