@@ -13,15 +13,16 @@ from spark_jobs.storage.task_files import Batches, Task
 
 pytestmark = pytest.mark.spark
 TASKS = 4
+"""More than there are cores."""
 
 
-def slow(folder: Path) -> Task:
-    """A task takes a second, and leaves a file."""
+def waiting(seen: Path) -> Task:
+    """The first share is done at once, the others when somebody has seen it: then the file is there."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in task_files.numbers(batches):
-            time.sleep(1)
-            (folder / str(number)).touch()
+            while number and not seen.exists():
+                time.sleep(0.1)
             yield from pa.Table.from_pylist([{"name": str(number)}], schema=task_files.REPORT).to_batches()
 
     return run
@@ -33,11 +34,17 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_told_how_many_tasks_are_done(spark: SparkSession, tmp_path: Path) -> None:
-    told = list[tuple[int, int]]()
-    with task_files.watched(spark, lambda done, of: told.append((done, of))):
-        assert task_files.run(task_files.shares(spark, TASKS), slow(tmp_path)).num_rows == TASKS
+    seen, told = tmp_path / "seen", list[tuple[int, int]]()
+
+    def tell(done: int, of: int) -> None:
+        told.append((done, of))
+        if done:
+            seen.touch()
+
+    with task_files.watched(spark, tell):
+        assert task_files.run(task_files.shares(spark, TASKS), waiting(seen)).num_rows == TASKS
     assert told == sorted(told) and {of for _, of in told} <= {0, TASKS}
-    assert any(0 < done < TASKS for done, _ in told), told
+    assert (1, TASKS) in told, told
 
 
 def test_what_is_raised_when_told_ends_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
@@ -46,5 +53,6 @@ def test_what_is_raised_when_told_ends_the_tasks(spark: SparkSession, tmp_path: 
             raise RuntimeError("superseded")
 
     with pytest.raises(RuntimeError, match="superseded"), task_files.watched(spark, refuse):
-        task_files.run(task_files.shares(spark, 10 * TASKS), slow(tmp_path))
-    assert len(list(tmp_path.iterdir())) < 10 * TASKS, "the tasks went on"
+        task_files.run(task_files.shares(spark, TASKS), waiting(tmp_path / "never"))
+    after = task_files.run(task_files.shares(spark, 1), waiting(tmp_path / "never"))
+    assert after.num_rows == 1, "no task holds a core any more"
