@@ -27,14 +27,13 @@ from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.lsn_ranges import Scope
-from spark_jobs.storage.task_files import AHEAD, PORTION, Batches, Files, Task, Writers
+from spark_jobs.storage.task_files import AHEAD, PORTION, SHARES_PER_CORE, Batches, Files, Task, Writers
 
 COORDINATES = [name for name, _ in row_types.COORDINATES]
 DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
 QUARANTINED = pa.schema([*row_types.REJECT, ("state", pa.string())])
 STATE = "quarantined"
 
-SHARES_PER_CORE = 4
 IDENTITY_FILE = "identities"
 """The name of a staged file of identities; other files are named by their table."""
 

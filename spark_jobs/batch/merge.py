@@ -24,7 +24,7 @@ from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables, task_files
 from spark_jobs.storage.data_files import Written
-from spark_jobs.storage.task_files import ARROW_ROWS, Batches, Task, write_in_order
+from spark_jobs.storage.task_files import ARROW_ROWS, SHARES_PER_CORE, Batches, Task, write_in_order
 
 D = Dialect.DUCKDB
 BUCKET_DAY = "bucket_day"
@@ -34,7 +34,6 @@ ROWS_AT_ONCE = 500_000
 REPORT = pa.schema([*task_files.REPORT, ("unit", pa.int64()), ("seconds", pa.float64())])
 """A row per file, and one per unit, which has no file; `rows` is -1 where the unit leaves what was built as it is."""
 UNTOUCHED = -1
-SHARES_PER_CORE = 4
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,7 @@ def audit(
 ) -> bool:
     """Audit the run's builds and record the verdict; True if it passed.
 
-    whole: compare every row with the speed layer's, and check every file of the new versions; as a run in mode `full`
-    does in any case.
+    whole: compare every row with the speed layer's, and check every file of the new versions; so does mode `full`.
     accept: an operator's reason to publish although rows differ for no known cause; it is kept with the verdict.
     """
     run = store.active_run(run_id)
@@ -53,18 +52,17 @@ def audit(
     built, current = store.built_sources(run_id), store.current_publication()
     if missing := [view.id for view in views if view.id not in built]:
         raise LedgerError(f"run {run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
-    old, changed = store.sources(current), changed_days(store, run)
-    agreements = []
+    old, changed, agreements = store.sources(current), changed_days(store, run), list[Agreement]()
     whole = whole or run.mode == "full"
     for agreement in agree(views, old, built, changed, whole=whole):
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
     days = sorted({*run.days, *chain.from_iterable(changed.values())})
-    suites = audited(run, views, built, old, current.cut if current else 0, days, whole=whole)
-    verdicts, docs = _verdicts(session, Checkpoint(run_id), suites, say)
-    horizon = timedelta(days=settings().horizon_days)
-    for line in chain(long_stretches(views, store.builds(run_id), horizon), hot_keys(store, run_id)):
+    checked = audited(run, views, built, old, current.cut if current else 0, days, whole=whole)
+    verdicts, docs = _verdicts(session, Checkpoint(run_id), checked, say)
+    stretches = long_stretches(views, store.builds(run_id), timedelta(days=settings().horizon_days))
+    for line in chain(stretches, hot_keys(store, run_id)):
         say(f"notice: {line}")
     disagree = any(agreement.causes.get(UNEXPLAINED) for agreement in agreements)
     passed = not disagree and not any(verdict.is_critical for verdict in verdicts)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # the log is read without Spark too
     from pyspark.sql import DataFrame, SparkSession
 
 TELL_SECONDS = 15.0
+SHARES_PER_CORE = 4
+"""Shares of work whose sizes are only about equal: few enough to start, enough that no core waits long."""
 ARROW_ROWS = 131_072
 """Rows per Arrow batch: large enough that the fixed cost of a pass is small, small enough for a worker's memory."""
 
