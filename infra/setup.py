@@ -1,12 +1,13 @@
 """Build everything that Tidemark needs into the project folder: `.venv`, `.venv-airflow`, `.jars`.
 
-lock files -> uv, Ivy -> environments. Alone: `python3 infra/setup.py [develop]`; `develop` adds the tools for checks,
-tests and benchmarks. Standard library only. It may be interrupted and run again: a finished environment carries a stamp
-of its lock file, and what has its stamp is left alone.
+lock files -> uv, Ivy -> environments -> class archives. Alone: `python3 infra/setup.py [develop]`; `develop` adds the
+tools for checks, tests and benchmarks. Standard library only. It may be interrupted and run again: a finished
+environment carries a stamp of its lock file, and what has its stamp is left alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import importlib.util
 import os
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from infra import jars, preflight  # noqa: E402
+from infra import archives, jars, preflight  # noqa: E402
 
 UV = "uv>=0.9,<1"
 STAMP = ".tidemark-built"
@@ -113,7 +114,7 @@ def run(*command: str) -> None:
 
 
 def step(number: int, what: str) -> float:
-    print(f"[{number}/3] {what}", flush=True)
+    print(f"[{number}/4] {what}", flush=True)
     return time.monotonic()
 
 
@@ -121,12 +122,9 @@ def finished(since: float) -> None:
     print(f"      done in {time.monotonic() - since:.0f} s", flush=True)
 
 
-def main(arguments: list[str]) -> int:
-    """Preflight, both environments, the jars; exit code 1 with what is missing."""
-    if preflight.main() != 0:
-        return 1
+def build_environments(with_tools: bool) -> None:
     uv = None
-    environments = [environment.with_tools(wanted=arguments == ["develop"]) for environment in ENVIRONMENTS]
+    environments = [environment.with_tools(with_tools) for environment in ENVIRONMENTS]
     for number, environment in enumerate(environments, start=1):
         if environment.built():
             step(number, f"{environment.name}: as locked")
@@ -135,15 +133,43 @@ def main(arguments: list[str]) -> int:
         uv = uv or find_uv()
         build(uv, environment)
         finished(began)
+
+
+def fetch_jars() -> None:
     began = step(3, "jars from infra/locks/jars.lock")
     try:
         if not jars.sync():
             print("      as locked")
-            return 0
+            return
     except jars.JarError as error:
-        print(f"setup: {error}", file=sys.stderr)
-        return 1
+        raise SystemExit(f"setup: {error}") from error
     finished(began)
+
+
+def archive_classes() -> None:
+    """What the platform starts faster with, and runs without."""
+    began = step(4, "class archives of the platform's JVMs")
+    try:
+        if not archives.sync():
+            print("      of these jars")
+            return
+    except archives.ArchiveError as error:
+        print(f"note: no class archives, so each JVM starts some seconds later: {error}", file=sys.stderr)
+    finished(began)
+
+
+def main(arguments: list[str]) -> int:
+    """Preflight, both environments, the jars, the archives; exit code 1 with what is missing."""
+    parser = argparse.ArgumentParser(prog="setup.py", description="Build what Tidemark needs into this folder.")
+    parser.add_argument("tools", nargs="?", choices=["develop"], help="with the tools for checks, tests, benchmarks")
+    parser.add_argument("--no-archives", action="store_true", help="for an image: `python -m infra.archives` is later")
+    wanted = parser.parse_args(arguments)
+    if preflight.main() != 0:
+        return 1
+    build_environments(with_tools=wanted.tools is not None)
+    fetch_jars()
+    if not wanted.no_archives:
+        archive_classes()
     return 0
 
 

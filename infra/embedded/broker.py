@@ -11,7 +11,7 @@ from pathlib import Path
 from infra.embedded.program import Program
 from infra.embedded.readiness import kafka_answers
 from spark_jobs.settings import ROOT, Settings
-from spark_jobs.storage.java import find_java
+from spark_jobs.storage.java import archived_classes, find_java
 from spark_jobs.storage.session import CONF
 
 JARS = ROOT / ".jars/kafka"
@@ -75,4 +75,4 @@ def _properties_file(settings: Settings) -> Path:
 def _java(settings: Settings) -> tuple[str, ...]:
     heap = f"-Xmx{settings.kafka_memory_mb}m"
     log = f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}"
-    return (str(find_java()), heap, "-XX:+UseG1GC", log, "-cp", f"{JARS}/*")
+    return (str(find_java()), heap, "-XX:+UseG1GC", log, *archived_classes("kafka"), "-cp", f"{JARS}/*")

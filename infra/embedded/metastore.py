@@ -14,7 +14,7 @@ import traceback
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
 
 from spark_jobs.settings import Settings, settings
-from spark_jobs.storage.java import find_java
+from spark_jobs.storage.java import archived_classes, find_java
 from spark_jobs.storage.session import CONF, spark_home
 
 CLIENTS = 200
@@ -44,6 +44,7 @@ def jvm(settings: Settings) -> JavaGateway:
         f"-Djava.io.tmpdir={settings.tmp_dir}",
         f"-Dderby.system.home={settings.tmp_dir}",
         f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}",
+        *archived_classes("metastore"),
     ]
     port, token = launch_gateway(
         classpath=f"{spark_home()}/jars/*",

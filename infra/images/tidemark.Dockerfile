@@ -14,16 +14,17 @@ WORKDIR /opt/tidemark
 
 # What changes seldom comes first: environments and jars are built from the lock files alone.
 COPY --chown=tidemark:tidemark pyproject.toml README.md ./
-COPY --chown=tidemark:tidemark infra/__init__.py infra/setup.py infra/preflight.py infra/jars.py infra/
+COPY --chown=tidemark:tidemark infra/__init__.py infra/setup.py infra/preflight.py infra/jars.py infra/archives.py infra/
 COPY --chown=tidemark:tidemark infra/locks infra/locks
 COPY --chown=tidemark:tidemark infra/conf infra/conf
 COPY --chown=tidemark:tidemark spark_jobs/__init__.py spark_jobs/settings.py spark_jobs/
 COPY --chown=tidemark:tidemark spark_jobs/storage/__init__.py spark_jobs/storage/java.py spark_jobs/storage/
-RUN python infra/setup.py && rm -rf "$HOME/.cache"
+RUN python infra/setup.py --no-archives && rm -rf "$HOME/.cache"
 # A container compiles nothing when it starts. Some packages carry files that are for other versions of Python.
 RUN for env in .venv .venv-airflow; do $env/bin/python -m compileall -qq $env/lib || true; done
 
 COPY --chown=tidemark:tidemark . .
+RUN .venv/bin/python -m infra.archives
 
 ENV TIDEMARK_HOME=/var/lib/tidemark
 VOLUME /var/lib/tidemark

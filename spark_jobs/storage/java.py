@@ -1,6 +1,6 @@
-"""Find a Java 17: JAVA_HOME first, then PATH, then the places where package managers put it.
+"""Find a Java 17: JAVA_HOME first, then PATH, then the places where package managers put it. And how ours are started.
 
-environment -> path of a `java` program. Standard library only: it runs before any environment exists.
+environment -> path of a `java` program, options. Standard library only: it runs before any environment exists.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ USUAL_PLACES = (
     "/opt/homebrew/opt/openjdk@17",
     "/usr/local/opt/openjdk@17",
 )
+
+
+ARCHIVES = Path(__file__).resolve().parent.parent.parent / ".jars/archives"
+RECORD = "TIDEMARK_RECORD_CLASSES"
+"""The variable with the folder to which a JVM of ours writes its classes as it ends; infra.archives sets it."""
 
 
 class NoJava(RuntimeError):
@@ -64,3 +69,17 @@ def find_java() -> Path:
 def java_home() -> Path:
     """What JAVA_HOME must be for that Java."""
     return find_java().resolve().parent.parent
+
+
+def archived_classes(class_path: str) -> tuple[str, ...]:
+    """Options of a JVM that maps the classes `make setup` archived for its `class_path` (spark, kafka, metastore).
+
+    None where there is no archive. One that does not fit (other jars, another Java) is left alone by the JVM, which
+    says so on stderr: stdout may be a protocol.
+    """
+    archive = f"{class_path}.jsa"
+    if folder := os.environ.get(RECORD):
+        return (f"-XX:ArchiveClassesAtExit={Path(folder) / archive}",)
+    if not (ARCHIVES / archive).exists():
+        return ()
+    return ("-Xlog:disable", "-Xlog:all=warning:stderr", f"-XX:SharedArchiveFile={ARCHIVES / archive}")

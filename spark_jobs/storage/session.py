@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.settings import FOLDERS, ROOT, Settings, settings
-from spark_jobs.storage.java import java_home
+from spark_jobs.storage.java import archived_classes, java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +52,11 @@ def _embedded(settings: Settings) -> dict[str, str]:
     """One machine: local cores, and every temporary file under `home`."""
     tmp = settings.tmp_dir
     log = CONF / "log4j2.properties"
-    options = f"-Duser.timezone=UTC -Djava.io.tmpdir={tmp} -Dderby.system.home={tmp} -Dlog4j2.configurationFile={log}"
+    own = f"-Duser.timezone=UTC -Djava.io.tmpdir={tmp} -Dderby.system.home={tmp} -Dlog4j2.configurationFile={log}"
     return read_properties(CONF / "spark-embedded.conf") | {
         "spark.master": f"local[{settings.cores}]",
         "spark.local.dir": str(tmp),
-        "spark.driver.extraJavaOptions": options,
+        "spark.driver.extraJavaOptions": " ".join((own, *archived_classes("spark"))),
         "spark.hadoop.hive.exec.scratchdir": f"{tmp}/hive",
         "spark.hadoop.hive.exec.local.scratchdir": f"{tmp}/hive-local",
         "spark.hadoop.hive.downloaded.resources.dir": f"{tmp}/hive-resources",
@@ -69,7 +69,7 @@ def spark_environment() -> dict[str, str]:
     local = {
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(spark_home()),  # not another Spark of this machine, nor its configuration
-        "SPARK_CONF_DIR": str(CONF),
+        "SPARK_CONF_DIR": str(spark_home() / "conf"),  # not there: a folder of files bars archived classes
     }
     return (local if settings().profile == "embedded" else {}) | {
         "JAVA_HOME": str(java_home()),

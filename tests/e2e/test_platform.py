@@ -9,6 +9,7 @@ import pytest
 
 from infra.embedded.passwords import passwords
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.storage.java import ARCHIVES
 from tests.platform import NEW_SCHEMA, PORTS, Platform
 
 pytestmark = pytest.mark.platform
@@ -35,6 +36,17 @@ def test_a_new_schema_comes_in_force_when_the_speed_layer_starts(platform: Platf
     assert (lsn, json.loads(schema)) == (1, project_contracts().of("page_viewed").schema)
     [(verdict,)] = platform.sql("SELECT count(*) FROM speed.partials WHERE view = '__batch__' AND lsn = 1")
     assert verdict == 1, "an lsn like any other"
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="what a process maps is shown by Linux alone")
+@pytest.mark.parametrize(
+    ("part", "archive"),
+    [("broker", "kafka"), ("metastore", "metastore"), ("thrift", "spark"), ("speed", "spark")],
+)
+def test_every_jvm_maps_the_classes_archived_for_it(platform: Platform, part: str, archive: str) -> None:
+    jvms = [process for process in platform.processes(part) if process.name() == "java"]
+    mapped = [{file.path for file in jvm.memory_maps()} for jvm in jvms]
+    assert [str(ARCHIVES / f"{archive}.jsa") in files for files in mapped] == [True]
 
 
 def test_up_a_second_time_changes_nothing(platform: Platform) -> None:

@@ -1,7 +1,16 @@
-"""What the jars on the class path must hold."""
+"""What a JVM of the platform is started with: the class path, and the classes archived for it."""
 
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import psutil
 import pytest
 from pyspark.sql import SparkSession
+
+from spark_jobs.storage import java
+from spark_jobs.storage.session import spark_home
 
 pytestmark = pytest.mark.spark
 
@@ -11,3 +20,31 @@ def test_the_list_of_hives_functions_can_be_read(spark: SparkSession) -> None:
     jvm = spark._jvm
     assert jvm is not None
     jvm.java.lang.Class.forName("org.apache.hadoop.hive.ql.exec.FunctionRegistry")
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="what a process maps is shown by Linux alone")
+def test_a_session_maps_the_archived_classes(spark: SparkSession) -> None:
+    """A JVM that refuses an archive (another class path, a folder of files on it) says so, and does not map it."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    mapped = {file.path for file in psutil.Process(gateway.proc.pid).memory_maps()}
+    assert str(java.ARCHIVES / "spark.jsa") in mapped
+
+
+def test_an_archive_of_other_jars_leaves_stdout_to_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """py4j reads a port from it."""
+    jar = shutil.copy(next((spark_home() / "jars").glob("ivy-*.jar")), tmp_path)
+    monkeypatch.setattr(java, "ARCHIVES", tmp_path)
+
+    def run() -> "subprocess.CompletedProcess[str]":
+        command = [str(java.find_java()), *java.archived_classes("ivy"), "-cp", jar, "org.apache.ivy.Main", "-version"]
+        return subprocess.run(command, capture_output=True, text=True, check=True)
+
+    with monkeypatch.context() as recording:
+        recording.setenv(java.RECORD, str(tmp_path))
+        run()
+    fits = run()
+    os.utime(jar, (0, 0))
+    refused = run()
+    assert ("shared archive" in fits.stderr, "shared archive" in refused.stderr) == (False, True)
+    assert refused.stdout == fits.stdout
