@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,9 @@ def record(here: Settings, parts: list[Started]) -> "subprocess.Popen[bytes]":
         _answer(spark)
         _ask(here)
         _read_topic(spark)
-        writes: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc
+        gateway = spark.sparkContext._gateway
+        assert gateway is not None
+        writes: subprocess.Popen[bytes] = gateway.proc
     return writes
 
 
@@ -160,7 +162,7 @@ def _count(batch: "DataFrame", number: int) -> None:
     batch.mapInArrow(_same, batch.schema).toArrow()
 
 
-def _same(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _same(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
     yield from batches
 
 
