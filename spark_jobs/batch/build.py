@@ -47,15 +47,19 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
 
 
 def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
-    changed = changed_days(store, run)
     bases = with_unbuilt((view.id for view in views), sources)
+    changed = changed_days(store, run, bases)
     new = {cut: _new_days(views, cut, run.cut) for cut in {base.cut for base in bases.values()}}
-    return [build_task(view, run, bases[view.id], new[bases[view.id].cut], changed) for view in views]
+    return [build_task(view, run, bases[view.id], new[bases[view.id].cut], changed[view.id]) for view in views]
 
 
-def changed_days(store: Store, run: Run) -> dict[str, list[str]]:
-    """Event type -> days whose facts this run has replaced, or a run after the published build."""
-    return days_together(earlier.summary.get("changed_days", {}) for earlier in store.runs_since_base(run.run_id))
+def changed_days(store: Store, run: Run, sources: Mapping[str, Source]) -> dict[str, dict[str, list[str]]]:
+    """View id -> event type -> days whose facts this run has replaced, or a run after the one that built its source."""
+    since = store.runs_since_built(run.run_id, sources)
+    return {
+        view_id: days_together(earlier.summary.get("changed_days", {}) for earlier in runs)
+        for view_id, runs in since.items()
+    }
 
 
 def _new_days(views: Iterable[View], above: int, cut: int) -> dict[str, list[str]]:

@@ -50,7 +50,7 @@ def build_task(view: View, run: Run, base: Source, new: Days, changed: Days) -> 
     """The task of one view.
 
     base: its source in the current publication. new: the days of facts in (base.cut, cut]. changed: the days whose
-    older facts were replaced since that publication, by this run or by one that was not published.
+    older facts were replaced since that source was built, by this run or by one that the view has missed.
     """
     touched, replaced = ({day for name in view.event_types for day in days.get(name, ())} for days in (new, changed))
     days: list[str] = []

@@ -1,6 +1,6 @@
 """Batch runs: one at a time. A run has one cut for all its retries, the builds that it made, and the gate's verdict."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from spark_jobs.ledger.database import LedgerError, Sessions
 from spark_jobs.ledger.publications import in_force
 from spark_jobs.ledger.schema import Audit, Build, HotKey, Publication, Run
+from spark_jobs.ledger.source import Source
 from spark_jobs.settings import settings
 
 
@@ -84,6 +85,25 @@ class Runs(Sessions):
             runs = session.scalars(select(Run).order_by(Run.started_at))
             return [run for run in runs if run.run_id == run_id or base is None or run.started_at > base.started_at]
 
+    def runs_since_built(self, run_id: str, sources: Mapping[str, Source]) -> dict[str, list[Run]]:
+        """View id -> this run, and all that began after the one that built its source; all, where none is known.
+
+        A view that was held back shows an older build than the publication in force.
+        """
+        with self.read() as session:
+            runs = session.scalars(select(Run).order_by(Run.started_at)).all()
+            began = {run.run_id: run.started_at for run in runs}
+            built: dict[str, datetime] = {}
+            for build in session.scalars(select(Build).where(Build.run_id != run_id)):
+                if _is_of(build, sources.get(build.view_id)):
+                    built[build.view_id] = max(began[build.run_id], built.get(build.view_id, began[build.run_id]))
+        return {
+            view_id: [
+                run for run in runs if run.run_id == run_id or view_id not in built or run.started_at > built[view_id]
+            ]
+            for view_id in sources
+        }
+
     def decoded_cut(self) -> int:
         """The lsn up to which facts are complete: the highest cut of a run whose decode ended."""
         return self.first(select(func.max(Run.cut)).where(Run.step.in_(("decode", "build", "audit", "publish")))) or 0
@@ -123,6 +143,12 @@ class Runs(Sessions):
 
 def _hot_keys_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:
     return HotKey.view_id == view_id, HotKey.batch_version == batch_version
+
+
+def _is_of(build: Build, source: Source | None) -> bool:
+    """Whether the source of a publication is this build."""
+    columns = {} if source is None else source.columns()
+    return bool(columns) and all(getattr(build, name) == value for name, value in columns.items())
 
 
 def _alone(session: Session, run_id: str, now: datetime) -> Run | None:

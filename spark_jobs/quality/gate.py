@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.batch.build import changed_days
+from spark_jobs.batch.build_tasks import days_together
+from spark_jobs.ledger.source import with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.expectations.audited import Relation, audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches
 from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.held_to_facts import held_to_facts
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage.duckdb_reader import NoTable
@@ -52,13 +55,17 @@ def audit(
     built, current = store.built_sources(run_id), store.current_publication()
     if missing := [view.id for view in views if view.id not in built]:
         raise LedgerError(f"run {run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
-    old, changed, agreements = store.sources(current), changed_days(store, run), list[Agreement]()
+    old, agreements = store.sources(current), list[Agreement]()
+    changed = changed_days(store, run, with_unbuilt(built, old))
     whole = whole or run.mode == "full"
+    held_back = {view_id for view_id, source in old.items() if current and source.versions and source.cut < current.cut}
     for agreement in agree(views, old, built, changed, whole=whole):
+        if agreement.view in held_back:
+            agreement = held_to_facts(agreement, views, views[agreement.view], built[agreement.view])
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
-    days = sorted({*run.days, *chain.from_iterable(changed.values())})
+    days = sorted({*run.days, *chain.from_iterable(days_together(changed.values()).values())})
     checked = audited(run, views, built, old, current.cut if current else 0, days, whole=whole)
     verdicts, docs = _verdicts(session, Checkpoint(run_id), checked, say)
     stretches = long_stretches(views, store.builds(run_id), timedelta(days=settings().horizon_days))
@@ -109,3 +116,5 @@ def agreement_lines(agreement: Agreement) -> Iterator[str]:
         causes = ", ".join(f"{rows:,} {cause}" for cause, rows in agreement.causes.items())
         yield f"{agreement.view}: {agreement.differing:,} of {agreement.rows:,} rows differ from speed: {causes}"
     yield from (f"  {row}" for row in agreement.unexplained)
+    if agreement.note and not agreement.causes:
+        yield f"{agreement.view} {agreement.note}"

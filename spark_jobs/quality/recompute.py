@@ -88,9 +88,9 @@ def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
     return serving_plan.own_answer(view, Recomputed(con, [view]))
 
 
-def partials(con: duckdb.DuckDBPyConnection, view: AggregateView) -> str:
-    """A relation of `con` with one row per key and the view's partial columns."""
-    made = con.sql(of_facts(view, _facts_of(view), ())).to_arrow_table()
+def partials(con: duckdb.DuckDBPyConnection, view: AggregateView, where: str = "true") -> str:
+    """A relation of `con` with one row per key (of those `where`) and the view's partial columns."""
+    made = con.sql(f"SELECT * FROM ({of_facts(view, _facts_of(view), ())}) WHERE {where}").to_arrow_table()
     con.register(f"recomputed_{view.id}", finished(made, view.sketches, view.partial_schema))
     return f"recomputed_{view.id}"
 

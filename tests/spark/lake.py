@@ -21,7 +21,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.publication.publish import ensure_named, publish
 from spark_jobs.registry.views import Views, project_views
-from spark_jobs.speed import land, partials_table
+from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import log_reader
 from spark_jobs.storage.side_inputs import SideInputs
@@ -86,6 +86,12 @@ class Lake:
         micro_batches.compute(writer, records, lsn, computed, self._window, now, side_inputs)
         self._lsn = lsn
         return lsn
+
+    def catch_up(self) -> None:
+        """Compute the partials that views lack, as the speed application does when it starts."""
+        schemas = log_reader.read_schema_history()
+        side_inputs = SideInputs(list(self.views), 0, schemas)
+        catch_up.catch_up(self.spark, list(self.views), {}, self._window, side_inputs, lambda gap, failed: None)
 
     def _records(
         self,

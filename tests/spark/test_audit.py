@@ -133,3 +133,22 @@ def test_a_duplicate_outside_the_window_passes_by_its_cause(lake: Lake) -> None:
     passed, said = audited(built(lake, "r2"), "r2")
     assert passed, said
     assert agreements(lake, "r2")["orders_by_day"] == {DUPLICATE: 1}
+
+
+@pytest.mark.parametrize("name", ["orders_by_hour", "orders_by_colour", "trades"])
+def test_a_view_that_was_held_back_is_held_to_its_facts(lake: Lake, name: str) -> None:
+    """A1: agreement is blind to what both its old source and the speed layer lack."""
+    lake.use("orders_by_day", name)
+    other = event("order_placed", 9, occurred_at="2026-01-09T09:00:00.000Z")
+    trade = {"event_id": event("order_executed", 5)["event_id"], "occurred_at": "2026-01-05T10:00:00.000Z"}
+    lake.land([order(1), order(2), {**event("order_executed", 5), **trade}])
+    lake.run("r1")
+    lake.land([other])
+    lake.land([other], views=["orders_by_day"])
+    lake.run("r2")
+    lake.catch_up()
+    for table in ("order_placed", "order_executed"):
+        lake.spark.sql(f"DELETE FROM {tables.facts(table)} WHERE day = DATE '2026-01-05' AND NOT event_id LIKE '%1'")
+    passed, said = audited(built(lake, "r3"), "r3")
+    assert not passed and f"{name}:" in said and "unexplained" in said and "(facts)" in said, said
+    assert not agreements(lake, "r3")["orders_by_day"], "it was not held back"

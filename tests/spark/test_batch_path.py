@@ -208,6 +208,28 @@ def test_a_view_with_a_hole_past_the_cut_keeps_its_old_source(lake: Lake) -> Non
     assert run.summary["held_back"] == {"orders_by_hour": 3}
 
 
+def test_a_view_that_was_held_back_gets_the_days_corrected_meanwhile(lake: Lake) -> None:
+    """A1, by a view that is built by days and one that merges."""
+    lake.use("orders_by_day", "orders_by_hour", "orders_by_colour")
+    lake.land([order(1), order(2)])
+    lake.run("r1")
+    lake.spark.sql(f"DELETE FROM {tables.facts('order_placed')} WHERE event_id LIKE '%2'")
+    lake.run("broken", mode="full")
+    lake.land([order(3, DAY2)])
+    lake.land([order(4, DAY2)], views=["orders_by_day"])
+    lake.run("corrected", days=[DAY1])
+    sources = lake.store.current_sources()
+    assert {view_id: source.cut for view_id, source in sources.items()} == {
+        "orders_by_day": 2,
+        "orders_by_hour": 1,
+        "orders_by_colour": 1,
+    }
+    lake.catch_up()
+    lake.run("r3")
+    served = {name: tuple(lake.rows(f"SELECT sum(orders) FROM serving.{name}")) for name in lake.views.by_name}
+    assert set(served.values()) == {((4,),)}
+
+
 def test_a_view_that_the_speed_layer_does_not_know_yet_holds_nobody_up(lake: Lake) -> None:
     lake.use("orders_by_day")
     lake.land([order(1)])

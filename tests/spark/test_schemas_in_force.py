@@ -39,7 +39,11 @@ def stands(lake: Lake) -> bool:
 def causes(lake: Lake, old: dict[str, Any], changed: dict[str, Any]) -> dict[str, set[str]]:
     """View -> why its rows differ from what `old` and the speed layer say."""
     new = lake.store.sources(lake.store.current_publication())
-    return {found.view: set(found.causes) for found in agree(lake.views, old, new, changed) if found.differing}
+    return {
+        found.view: set(found.causes)
+        for found in agree(lake.views, old, new, dict.fromkeys(new, changed))
+        if found.differing
+    }
 
 
 def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake: Lake) -> None:

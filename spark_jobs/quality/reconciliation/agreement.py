@@ -6,12 +6,15 @@ A cause is proven by records, not guessed: exactly those that the layers were bo
 cause covers is `unexplained`, and stops the run.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
 
+from spark_jobs.batch.build_tasks import Days
 from spark_jobs.definitions.bound_view import RANK, View
 from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect, listed, quote
@@ -54,22 +57,25 @@ def agree(
     views: Views,
     old: Mapping[str, Source],
     new: Mapping[str, Source],
-    changed: Mapping[str, Sequence[str]],
+    changed: Mapping[str, Days],
     *,
     whole: bool = False,
 ) -> Iterator[Agreement]:
     """One Agreement per view of `new`; `old`: the sources in force. Reads files only.
 
+    changed: view id -> the days whose facts were replaced since its old source was built.
     It compares the keys that something touched between the two cuts, and a sample of the others; or the `whole`.
     """
     before = with_unbuilt(new, old)
-    cuts = {view_id: (before[view_id].cut, source.cut) for view_id, source in new.items()}
-    for old_cut, new_cut in sorted(set(cuts.values())):
-        causes = Causes(old_cut, new_cut, changed)
+    alike: dict[tuple[int, int, str], list[View]] = defaultdict(list)
+    for view in views:
+        if view.id in new:
+            days = json.dumps(changed.get(view.id, {}), sort_keys=True)
+            alike[before[view.id].cut, new[view.id].cut, days].append(view)
+    for (old_cut, new_cut, days), of in sorted(alike.items()):
+        causes = Causes(old_cut, new_cut, json.loads(days))
         built, speed = LocalAnswers(views, new, new_cut), LocalAnswers(views, before, new_cut)
-        for view in views:
-            if cuts.get(view.id) == (old_cut, new_cut):
-                yield _agreement(view, built, speed, causes, whole)
+        yield from (_agreement(view, built, speed, causes, whole) for view in of)
 
 
 def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes, whole: bool) -> Agreement:
