@@ -6,6 +6,7 @@ ledger (heartbeat, requests) -> terminal. No JVM.
 import json
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -48,22 +49,23 @@ def _lines(state: dict[str, Any]) -> dict[str, Any]:
 def recover(accept: bool) -> None:
     """Show the hole that stopped the stream, and go on past it with --accept.
 
-    Nothing is repaired silently: what is lost is written into the log as an entry of its own.
+    Nothing is repaired silently: what is lost is written into the log as an entry of its own. Only what was shown is
+    accepted: if more is lost by the next start, the stream stops again.
     """
     from spark_jobs.messaging.broker import Broker
-    from spark_jobs.speed.continuity import recover as recovery
+    from spark_jobs.speed import continuity
     from spark_jobs.speed.land import log_end
 
     with closing(Broker(project_contracts().topics)) as broker:
         topic_ids, partitions = broker.partitions()
-        _, losses = recovery(log_end(), broker.available(partitions), topic_ids)
+        losses = continuity.losses(log_end(), broker.available(partitions), topic_ids)
     if not losses:
         click.echo("The log continues where Kafka is: nothing to recover.")
         return
     for loss in losses:
-        click.echo(loss)
+        click.echo(str(loss))
     if not accept:
         click.echo("Nothing was changed. `tidemark speed recover --accept` goes on without what is lost.")
         sys.exit(1)
-    ledger.open().request("recover")
+    ledger.open().request("recover", losses=[asdict(loss) for loss in losses])
     click.echo("Accepted; the speed application goes on at its next start, within seconds.")

@@ -48,6 +48,12 @@ class Messages(Sessions):
             request.answer = answer or {}
             request.answered_at = datetime.now(UTC)
 
+    def drop_requests(self, kind: str, reason: str) -> None:
+        """Answer what still waits: it was asked for a state of things that is over."""
+        with self.write() as session:
+            waiting = update(Request).where(Request.kind == kind, Request.state == "pending")
+            session.execute(waiting.values(state="failed", answer={"error": reason}, answered_at=datetime.now(UTC)))
+
     def reopen_requests(self) -> None:
         """Put back, at a start, the requests that the application's last life took and did not answer."""
         with self.write() as session:

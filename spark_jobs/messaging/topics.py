@@ -6,6 +6,7 @@ A topic that exists is never changed here: other partitions or another retention
 speed application takes both as they come.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -48,15 +49,19 @@ def is_there(topic: str) -> bool | None:
         admin.close()
 
 
-def create(contracts: Contracts) -> list[str]:
-    """Create what is missing, wait until it has leaders; the names of the new topics. Raises TopicsError."""
+def create(contracts: Contracts, known: Collection[str] = ()) -> list[str]:
+    """Create what is missing, wait until it has leaders; the names of the new topics. Raises TopicsError.
+
+    known: topics that the log follows. One of them that is gone is not made here: it had other records, and perhaps
+    other partitions.
+    """
     try:
         admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
     except KafkaError as error:
         raise TopicsError(f"no Kafka at {settings().kafka}: {error!r}; `tidemark up` starts it") from error
     try:
         existing = set(admin.list_topics())
-        missing = {topic: options for topic, options in wanted(contracts).items() if topic not in existing}
+        missing = {topic: options for topic, options in wanted(contracts).items() if topic not in {*existing, *known}}
         if missing:
             admin.create_topics(missing, wait_for_metadata=True)
         return sorted(missing)

@@ -27,6 +27,7 @@ from spark_jobs.sample.producer import Producer
 from spark_jobs.sample.producer_ledger import Ledger, new_run
 from spark_jobs.sample.record_batches import Header
 from spark_jobs.sample.sources import nycflights
+from spark_jobs.speed.land import log_end
 
 LINE_EVERY_SECONDS = 10.0
 STOP_SECONDS = 8.0  # for the last acknowledgements after a signal; the supervisor waits 10
@@ -102,7 +103,7 @@ def _feeding(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with refusing(*REFUSALS), _progress(name, total) as show:
-        topics.create(project_contracts())
+        topics.create(project_contracts(), known=log_end().topic_ids)
         with Ledger(new_run(name)) as ledger, Producer(ledger.add, headers) as producer:
 
             def sending(block: Block) -> None:

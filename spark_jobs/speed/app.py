@@ -70,12 +70,12 @@ class SpeedLayer:
     def prepare(self) -> None:
         """Make topics and tables, read the log's end, catch up with the log, and land new schemas."""
         view_lock.check(self.store, self.views)
-        topics.create(project_contracts())
         in_force = land.create()
+        self.end = land.log_end()
+        topics.create(project_contracts(), known=self.end.topic_ids)
         partials_table.create(self.views)
         staged_facts.clear()
         threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
-        self.end = land.log_end()
         self.history = in_force.with_new(self.end.lsn + 1)
         self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
         self.in_process = InProcessWriter(self.history)
@@ -103,15 +103,30 @@ class SpeedLayer:
         topic_ids, partitions = self.broker.partitions()
         available = self.broker.available(partitions)
         try:
-            return continuity.starting_offsets(self.end, available, topic_ids)
+            start = continuity.starting_offsets(self.end, available, topic_ids)
         except continuity.Stop:
-            request = self.store.next_request("recover")
-            if request is None:
+            if (accepted := self._accepted(continuity.losses(self.end, available, topic_ids))) is None:
                 raise
-        self.end, losses = continuity.recover(self.end, available, topic_ids)
-        self._land_nothing(accepted_loss="; ".join(losses))  # from it on the log follows the new offsets
-        self.store.answer_request(request.id, {"lsn": self.end.lsn, "losses": losses})
-        return continuity.starting_offsets(self.end, available, topic_ids)
+            request_id, losses = accepted
+            self.end = continuity.without(self.end, losses, topic_ids)
+            start = continuity.starting_offsets(self.end, available, topic_ids)
+            self._land_nothing(accepted_loss="; ".join(map(str, losses)))  # from it on the log follows the new offsets
+            self.store.answer_request(request_id, {"lsn": self.end.lsn, "losses": [*map(str, losses)]})
+        else:
+            self.store.drop_requests("recover", "nothing was lost at a start since")
+        self.end = continuity.following(self.end, topic_ids)
+        return start
+
+    def _accepted(self, losses: Sequence[continuity.Loss]) -> tuple[int, list[continuity.Loss]] | None:
+        """The request of an operator who agreed to just these losses, and the losses as they were shown."""
+        while (request := self.store.next_request("recover")) is not None:
+            shown = [continuity.Loss(**loss) for loss in request.arguments.get("losses", ())]
+            if {loss.hole for loss in shown} == {loss.hole for loss in losses}:
+                return request.id, shown
+            said = "something else is lost now: " + "; ".join(map(str, losses))
+            self.store.answer_request(request.id, {"error": said}, failed=True)
+            log.warning("the accepted loss does not count, %s", said)
+        return None
 
     def _land_schemas(self) -> None:
         """The new schema versions come in force."""
@@ -162,7 +177,9 @@ class SpeedLayer:
             lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.epoch)
             size = sum(taken.until_offset - taken.from_offset for taken in ranges)
             records = self._stamped(batch, lsn)
-            control = land.control(self.epoch, ranges, topic_ids, started_at)
+            control = land.control(
+                self.epoch, [*ranges, *self.end.remembered], {**self.end.topic_ids, **topic_ids}, started_at
+            )
             clock = Clock()
             land_and_decode = self._in_process if size <= settings().in_process_records else self._distributed
             count, taken = land_and_decode(records, lsn, control, clock)

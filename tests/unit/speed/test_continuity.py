@@ -2,7 +2,19 @@
 
 import pytest
 
-from spark_jobs.speed.continuity import EMPTY, LogEnd, Range, Stop, advance, next_lsn, recover, starting_offsets
+from spark_jobs.speed.continuity import (
+    EMPTY,
+    LogEnd,
+    Loss,
+    Range,
+    Stop,
+    advance,
+    following,
+    losses,
+    next_lsn,
+    starting_offsets,
+    without,
+)
 
 IDS = {"orders": "id-1"}
 END = LogEnd(lsn=7, epoch=2, offsets={("orders", 0): 100, ("orders", 1): 50}, topic_ids=IDS)
@@ -64,16 +76,83 @@ def test_i14_a_log_that_is_ahead_of_kafka_stops_the_start_by_name():
         starting_offsets(END, {("orders", 0): (0, 60), ("orders", 1): (0, 50)}, IDS)
 
 
+def on(end: LogEnd, available: dict, ids: dict) -> tuple[LogEnd, list[str]]:
+    """The end past what is lost, and the losses in words."""
+    lost = losses(end, available, ids)
+    return without(end, lost, ids), [str(loss) for loss in lost]
+
+
 def test_recovery_says_what_is_lost_and_goes_on_at_the_earliest_offset():
     available = {("orders", 0): (120, 200), ("orders", 1): (0, 50)}
-    end, losses = recover(END, available, IDS)
+    end, said = on(END, available, IDS)
     assert end.offsets == {("orders", 0): 120, ("orders", 1): 50}
-    assert losses == ["orders partition 0: offsets from 100 on are lost; it goes on at 120"]
+    assert said == ["orders partition 0 no longer has offsets from 100 on; it goes on at 120"]
     assert starting_offsets(end, available, IDS) == {"orders": {"0": 120, "1": 50}}
 
 
+def test_a2_where_kafka_is_behind_the_log_nothing_is_landed_twice():
+    available = {("orders", 0): (0, 90), ("orders", 1): (0, 50)}
+    end, [said] = on(END, available, IDS)
+    assert end.offsets[("orders", 0)] == 90, "not 0: the log has what Kafka still has"
+    assert "ends before offset 100" in said and "goes on at Kafka's end, 90" in said
+    assert starting_offsets(end, available, IDS) == {"orders": {"0": 90, "1": 50}}
+
+
+def test_a2_the_offsets_of_a_topic_that_is_gone_stay_known():
+    available = {("orders", 0): (0, 130), ("orders", 1): (0, 50)}
+    end, said = on(END, {}, {})
+    assert len(said) == 2 and all("is gone" in one for one in said)
+    assert starting_offsets(end, {}, {}) == {} and losses(end, {}, {}) == []
+    assert end.remembered == [Range("orders", 0, 100, 100), Range("orders", 1, 50, 50)]
+    other = [Range("pages", 0, 0, 9)]
+    landed = advance(end, next_lsn(end, other, {"pages": "id-9"}, epoch=2), other, {"pages": "id-9"}, epoch=2)
+    available[("pages", 0)] = (0, 9)
+    assert starting_offsets(landed, available, {**IDS, "pages": "id-9"}) == {
+        "orders": {"0": 100, "1": 50},
+        "pages": {"0": 9},
+    }, "it was there all the time"
+    assert not following(landed, IDS).gone
+    with pytest.raises(Stop, match="was recreated"):
+        starting_offsets(landed, available, {"orders": "id-2", "pages": "id-9"})
+
+
+def test_a_topic_that_comes_back_while_the_query_does_not_read_it_stops_the_stream():
+    end, _ = on(END, {}, {})
+    pages = {"pages": "id-9"}
+    back = advance(end, 8, [Range("pages", 0, 0, 9)], {**pages, **IDS}, epoch=2)
+    with pytest.raises(Stop, match="says nothing of"):
+        next_lsn(back, [Range("pages", 0, 9, 9)], {**pages, **IDS}, epoch=2)
+
+
 def test_recovery_of_a_recreated_topic_takes_the_new_id():
-    end, losses = recover(END, {("orders", 0): (0, 5), ("orders", 1): (0, 0)}, {"orders": "id-2"})
+    end, said = on(END, {("orders", 0): (0, 5), ("orders", 1): (0, 0)}, {"orders": "id-2"})
     assert end.topic_ids == {"orders": "id-2"}
     assert end.offsets == {("orders", 0): 0, ("orders", 1): 0}
-    assert all("was recreated" in loss for loss in losses)
+    assert all("was recreated" in loss for loss in said)
+
+
+def test_b2_a_topic_recreated_with_fewer_partitions_can_be_recovered():
+    available, ids = {("orders", 0): (3, 5)}, {"orders": "id-2"}
+    end, said = on(END, available, ids)
+    assert end.offsets == {("orders", 0): 3}
+    assert said[1] == "orders partition 1 is not in the recreated topic any more; the log followed it to offset 50"
+    assert starting_offsets(end, available, ids) == {"orders": {"0": 3}}
+
+
+def test_b2_a_partition_that_was_added_and_lost_its_first_records_is_named():
+    available = {("orders", 0): (0, 100), ("orders", 1): (0, 50), ("orders", 2): (7, 9)}
+    with pytest.raises(Stop, match="orders partition 2"):
+        starting_offsets(END, available, IDS)
+    end, said = on(END, available, IDS)
+    assert said == ["orders partition 2 no longer has offsets from 0 on; it goes on at 7"]
+    assert starting_offsets(end, available, IDS) == {"orders": {"0": 100, "1": 50, "2": 7}}
+
+
+def test_b6_consent_is_to_a_hole_and_not_to_another_one():
+    def lost(first: int, last: int) -> Loss:
+        [loss] = losses(END, {("orders", 0): (first, last), ("orders", 1): (0, 50)}, IDS)
+        return loss
+
+    assert lost(120, 200).hole == lost(120, 900).hole, "Kafka's end moves on"
+    assert lost(120, 200).hole != lost(150, 200).hole, "more is lost"
+    assert lost(0, 90).hole == lost(0, 95).hole != lost(120, 200).hole
