@@ -4,6 +4,7 @@ rows, or shares of the work -> mapInArrow(task) -> files that no version names y
 The driver makes the files part of a table by one commit (`data_files.commit`), or discards them.
 """
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from zipimport import zipimporter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,7 +63,23 @@ def run(frame: "DataFrame", task: Task, schema: pa.Schema = REPORT) -> pa.Table:
     """Run the tasks; returns what they report, in `schema`: REPORT, or REPORT with more columns."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return frame.mapInArrow(task, from_arrow_schema(schema, prefer_timestamp_ntz=False)).toArrow()
+    return frame.mapInArrow(_unburdened(task), from_arrow_schema(schema, prefer_timestamp_ntz=False)).toArrow()
+
+
+def _unburdened(task: Task) -> Task:
+    """The task, and a worker that has less to do before the next one.
+
+    Spark has a worker forget, before each task, what it knows of the places that modules come from. Those of PySpark
+    are folders in zip files, a list of a thousand names for each, which Python reads again at once.
+    """
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for place, importer in [*sys.path_importer_cache.items()]:
+            if isinstance(importer, zipimporter):
+                del sys.path_importer_cache[place]
+        return task(batches)
+
+    return run
 
 
 @contextmanager
