@@ -7,6 +7,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from spark_jobs.contracts import row_types
+from spark_jobs.ledger.runs import BASE
 from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views, project_views
@@ -21,6 +22,7 @@ class Server:
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
+        self.tables: set[str] = set()
         self.said: list[str] = []
         self.fatal: str | None = None
 
@@ -31,6 +33,11 @@ class Server:
         if statement.startswith("SHOW VIEWS IN "):
             schema = statement.removeprefix("SHOW VIEWS IN ")
             return [(schema, name.split(".")[1], False) for name in self.texts if name.startswith(f"{schema}.")]
+        if statement.startswith("SHOW TABLES IN "):
+            schema = statement.removeprefix("SHOW TABLES IN ")
+            return [(schema, name.split(".")[1], False) for name in self.tables if name.startswith(f"{schema}.")]
+        if statement.startswith("CREATE TABLE "):
+            self.tables.add(statement.removeprefix("CREATE TABLE IF NOT EXISTS ").split(" ")[0])
         if statement.startswith("DROP VIEW "):
             del self.texts[statement.removeprefix("DROP VIEW ")]
         elif " VIEW " in statement:
@@ -59,9 +66,20 @@ def computed(since: Mapping[int, dt.timedelta], views: Views = VIEWS) -> None:
                     schema_mode="merge")  # fmt: skip
 
 
+def landed(*lsns: int) -> None:
+    """master.log: a control row per lsn."""
+    now = dt.datetime.now(dt.UTC)
+    rows = [
+        {"lsn": lsn, "landed_on": now.date(), "kind": row_types.BATCH_ROW, "batch": {"epoch": 1, "landed_at": now}}
+        for lsn in lsns
+    ]
+    write_deltalake(tables.path(tables.MASTER_LOG), pa.Table.from_pylist(rows, schema=row_types.LOG), mode="append")
+
+
 def built(store: Store, run_id: str, cut: int, version: int, *, audited: bool = True) -> None:
-    """A run with a build of each view."""
+    """A run with a build of each view, upon what is published."""
     store.begin_run(Run(run_id=run_id, cut=cut))
+    current = store.current_publication()
     for view in VIEWS:
         store.record_build(
             Build(
@@ -77,6 +95,6 @@ def built(store: Store, run_id: str, cut: int, version: int, *, audited: bool = 
                 finished_at=dt.datetime.now(dt.UTC),
             )
         )
-    store.progress(run_id, "build")
+    store.progress(run_id, "build", **{BASE: None if current is None else current.id})
     if audited:
         store.record_audit(run_id, passed=True)

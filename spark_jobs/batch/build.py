@@ -19,6 +19,7 @@ from spark_jobs.batch.merge import columns, merge
 from spark_jobs.batch.progress import Say, watched
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.expressions.epoch import since_epoch
+from spark_jobs.ledger.runs import BASE
 from spark_jobs.ledger.schema import Build, HotKey, Run
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
@@ -36,6 +37,7 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"run {run_id} is published already, as publication {published.id}")
         return
     current = store.current_publication()
+    store.progress(run_id, run.step, **{BASE: None if current is None else current.id})
     tasks = _tasks(store, views, run, store.sources(current))
     if current is not None and all(task.mode is BuildMode.SAME and task.base.cut == task.cut for task in tasks):
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")

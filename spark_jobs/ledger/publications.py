@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, delete, func, select
 
 from spark_jobs.ledger.database import LedgerError, Sessions
 from spark_jobs.ledger.schema import Build, HotKey, Pin, Publication, PublicationView, ServingView
@@ -66,6 +66,14 @@ class Publications(Sessions):
         """The publication in force, or None before publication 0 is done."""
         return self.first(in_force())
 
+    def extends(self, publication: Publication, base: int) -> bool:
+        """Whether it is the base, or shows the same with views added that nobody had built."""
+        while publication.id != base and publication.kind == "initial" and publication.id > 0:
+            before = self.get(Publication, publication.id - 1)
+            assert before is not None, "ids of publications have no gaps"
+            publication = before
+        return publication.id == base
+
     def publication_at(self, at: datetime) -> Publication | None:
         """The publication in force at `at`."""
         return self.first(in_force().where(Publication.done_at <= at))
@@ -121,6 +129,11 @@ class Publications(Sessions):
     def record_serving_sql(self, name: str, sql: str) -> None:
         with self.write() as session:
             session.merge(ServingView(name=name, sql=sql, at=datetime.now(UTC)))
+
+    def forget_serving_sql(self, name: str) -> None:
+        """The serving view is no more, and nobody misses it."""
+        with self.write() as session:
+            session.execute(delete(ServingView).where(ServingView.name == name))
 
     def begin_pin(
         self, name: str, publication_id: int, head: int, now: datetime, keep_until: datetime | None = None

@@ -14,6 +14,9 @@ from spark_jobs.ledger.schema import Audit, Build, HotKey, Publication, Run
 from spark_jobs.ledger.source import Source
 from spark_jobs.settings import settings
 
+BASE = "base"
+"""In a run's summary: the id of the publication that its builds go on from; missing before there was one."""
+
 
 class RunActive(LedgerError):
     """Another run is at work: try again when it has ended."""

@@ -178,6 +178,15 @@ class Epoch(Base):
     started_at: Mapped[datetime] = mapped_column(default=now)
 
 
+class Lease(Base):
+    """What one process alone may do, until then."""
+
+    __tablename__ = "leases"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str]
+    until: Mapped[datetime]
+
+
 class Heartbeat(Base):
     """The last sign of life of a component."""
 

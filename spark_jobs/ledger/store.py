@@ -7,6 +7,7 @@ transaction, so each is atomic on its own.
 from sqlalchemy import URL
 
 from spark_jobs.ledger.database import LedgerError, connect
+from spark_jobs.ledger.leases import Leases
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
 from spark_jobs.ledger.publications import Publications
@@ -16,8 +17,8 @@ from spark_jobs.ledger.view_versions import ViewVersions
 __all__ = ["LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Runs, Publications, ViewVersions, ModelVersions):
-    """Messages, runs (plans, builds, audits), publications (sources, pins), definitions, trained models."""
+class Store(Messages, Leases, Runs, Publications, ViewVersions, ModelVersions):
+    """Messages, leases, runs (plans, builds, audits), publications (sources, pins), definitions, trained models."""
 
 
 def open(at: URL | None = None) -> Store:

@@ -1,6 +1,7 @@
 """What views said when they were first computed, and which versions their names are served from."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlalchemy import select
 
@@ -17,9 +18,12 @@ class ViewVersions(Sessions):
         """The versions that a name was promoted to, the newest decision last."""
         return self.all(select(Promotion.version).where(Promotion.name == name).order_by(Promotion.id))
 
-    def promoted(self) -> dict[str, int]:
-        """Name -> the version that it was last promoted to; a name that never was is not in it."""
-        return {row.name: row.version for row in self.all(select(Promotion).order_by(Promotion.id))}
+    def promoted(self, at: datetime | None = None) -> dict[str, int]:
+        """Name -> the version that it was last promoted to (by `at`); a name that never was is not in it."""
+        decisions = select(Promotion).order_by(Promotion.id)
+        if at is not None:
+            decisions = decisions.where(Promotion.promoted_at <= at)
+        return {row.name: row.version for row in self.all(decisions)}
 
     def view_texts(self) -> dict[str, str]:
         """View id -> text."""

@@ -12,7 +12,7 @@ from spark_jobs.ledger.schema import Pin, Publication
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.orchestration.interface import PIN
-from spark_jobs.publication.publish import Execute, serving_views
+from spark_jobs.publication.publish import Execute, holes, serving_views
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.storage import coverage
@@ -99,9 +99,14 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 
 
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
-    """Make the schema and its views; those that are there already came from the same row of the ledger."""
+    """Make the schema and its views; those that are there already came from the same row of the ledger.
+
+    A view that still lacks partials up to the pin's head has no answer in it.
+    """
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
-    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id), store.promoted())
+    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id), store.promoted(pin.now))
+    unfilled = holes(views, sources, pin.head)
+    sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
     existing = serving_views(execute, schema(pin.name))
     for view in servable(views, sources):
         if view.name not in existing:

@@ -1,14 +1,19 @@
 """`publish`: choose the set of sources that readers see; the last step of a run, and never half done.
 
 audited builds -> intent row -> ALTER VIEW per serving view that changes -> done row. A reader of one view sees the old
-or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it first).
+or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it first). Whoever decides what readers
+see, or gives names, holds one lease from before it reads what was decided until its last statement.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.expressions.dialect import Dialect, quote_text
+from spark_jobs.ledger.leases import Held
+from spark_jobs.ledger.runs import BASE
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
@@ -24,57 +29,90 @@ class PublishRefused(LedgerError):
     """Publishing would break a promise; the text says which, and what to do."""
 
 
-def ensure_serving(execute: Execute, views: Views, store: Store) -> None:
+@dataclass(frozen=True)
+class Named:
+    """What became of readers' names. waiting: of views that have no full history yet; lost: what somebody dropped."""
+
+    waiting: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def deciding(store: Store) -> AbstractContextManager[Held]:
+    """Alone with what readers see: no other process publishes, promotes, rolls back or gives names meanwhile."""
+    return store.holding("what readers see")
+
+
+def ensure_serving(execute: Execute, views: Views, store: Store) -> Named:
     """See to it that schemas, hot tables' names and serving views exist; finish an unfinished publication first.
 
-    A view that no publication knows gets a source with cut 0 and no build: the speed layer alone serves it.
+    A view that no publication knows gets a source with cut 0 and no build: the speed layer alone serves it, once it has
+    partials of every lsn.
     """
-    roll_forward(execute, views, store)
-    current = store.current_publication()
-    sources = store.sources(current)
-    new = {view.id: UNBUILT for view in views if view.id not in sources}
-    if current is None or new:
-        publication = store.begin_publication("initial", {**sources, **new}, cut=current.cut if current else 0)
-        finish(execute, views, store, publication)
-    else:
-        _apply(execute, views, store, sources)
+    with deciding(store) as held:
+        alone = guarded(execute, held)
+        roll_forward(alone, views, store)
+        current = store.current_publication()
+        sources = store.sources(current)
+        new = {view.id: UNBUILT for view in views if view.id not in sources}
+        if current is None or new:
+            sources = {**sources, **new}
+            publication = store.begin_publication("initial", sources, cut=current.cut if current else 0)
+            return finish(alone, views, store, publication)
+        return _apply(alone, views, store, sources)
 
 
-def ensure_named(execute: Execute, views: Views) -> None:
-    """See to it that the catalog has the schemas, and names for the tables, which are made without it."""
+def guarded(execute: Execute, held: Held) -> Execute:
+    """The same, as long as the lease is held: a process that was paused meanwhile says nothing more."""
+
+    def alone(statement: str) -> list[Any]:
+        held.renew()
+        return execute(statement)
+
+    return alone
+
+
+def ensure_named(execute: Execute, views: Views) -> list[str]:
+    """See to it that the catalog has the schemas, and names for the tables, which are made without it.
+
+    Returns the tables that had no name.
+    """
     for schema in tables.SCHEMAS:
         execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
     wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in view.tables)]
     schemas = sorted({table.split(".")[0] for table in wanted})
     known = {f"{schema}.{row[1]}" for schema in schemas for row in execute(f"SHOW TABLES IN {schema}")}
-    for table in wanted:
-        if table not in known and duckdb_reader.exists(table):
-            at = quote_text(tables.path(table), Dialect.SPARK)
-            execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
+    new = [table for table in wanted if table not in known and duckdb_reader.exists(table)]
+    for table in new:
+        at = quote_text(tables.path(table), Dialect.SPARK)
+        execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
+    return new
 
 
 def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Publication | None:
     """Publish a run's builds; None when it has nothing new, the same publication for a run that is published.
 
-    Raises PublishRefused: no passed audit (I17), a newer publication (I16), a view that was not built.
+    Raises PublishRefused: no passed audit (I17), a newer publication or one that it was not built upon (I16), a view
+    that was not built.
     """
-    roll_forward(execute, views, store)
-    run = store.active_run(run_id)
-    done = store.publication_of(run_id)
-    if done is not None or run.summary.get("nothing_new"):
-        store.progress(run_id, "publish")
-        return done
-    try:
-        _refuse_unfit(run, store)
-        sources, held_back = _sources_of(run, views, store)
-    except PublishRefused as error:
-        store.fail_run(run_id, str(error))  # it does not stand in the way of another run
-        raise
-    publication = store.begin_publication("batch", sources, cut=run.cut, run_id=run_id)
-    finish(execute, views, store, publication)
-    store.progress(run_id, "publish", publication=publication.id, held_back=held_back)
-    return publication
+    with deciding(store) as held:
+        alone = guarded(execute, held)
+        roll_forward(alone, views, store)
+        run = store.active_run(run_id)
+        done = store.publication_of(run_id)
+        if done is not None or run.summary.get("nothing_new"):
+            store.progress(run_id, "publish")
+            return done
+        try:
+            _refuse_unfit(run, store)
+            sources, held_back = _sources_of(run, views, store)
+        except PublishRefused as error:
+            store.fail_run(run_id, str(error))  # it does not stand in the way of another run
+            raise
+        publication = store.begin_publication("batch", sources, cut=run.cut, run_id=run_id)
+        finish(alone, views, store, publication)
+        store.progress(run_id, "publish", publication=publication.id, held_back=held_back)
+        return publication
 
 
 def roll_forward(execute: Execute, views: Views, store: Store) -> None:
@@ -87,18 +125,28 @@ def roll_forward(execute: Execute, views: Views, store: Store) -> None:
             store.progress(run.run_id, "publish", publication=publication.id)
 
 
-def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> None:
+def finish(execute: Execute, views: Views, store: Store, publication: Publication) -> Named:
     """Give the serving views the publication's texts, then write that it is done."""
-    _apply(execute, views, store, store.sources(publication))
+    named = _apply(execute, views, store, store.sources(publication))
     store.finish_publication(publication.id)
+    return named
 
 
-def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> None:
-    """Give each serving view its text; touch only those whose text changes."""
-    ensure_named(execute, views)
+def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> Named:
+    """Give each serving view its text; touch only those whose text changes.
+
+    A view that was never named waits until it has partials of every lsn: a part of its history looks like an answer.
+    """
+    nameless = {tables.MASTER_LOG, tables.SPEED_PARTIALS} & {*ensure_named(execute, views)}
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     sources = ready(views, sources, store.promoted())
-    for view in servable(views, sources):
+    every = {view.name for view in servable(views, sources)}
+    if every - existing:
+        new = {view.id for view in views if view.id in sources and view.name not in existing | given.keys()}
+        unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
+        sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
+    named = servable(views, sources)
+    for view in named:
         name, sql = view.name, serving_sql(view, sources, views)
         if name not in existing:
             execute(f"CREATE VIEW {tables.serving(name)} AS {sql}")
@@ -107,6 +155,8 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
         else:
             continue
         store.record_serving_sql(name, sql)
+    lost = {*nameless, *map(tables.serving, (every & given.keys()) - existing)} if given else set()
+    return Named(tuple(sorted(every - {view.name for view in named})), tuple(sorted(lost)))
 
 
 def promote(execute: Execute, views: Views, store: Store, name: str, version: int) -> None:
@@ -114,15 +164,16 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
 
     Raises PublishRefused where there is no such version, or it lacks partials of an lsn that readers would miss.
     """
-    sources = store.current_sources()
-    known = {view.version: view for view in views if view.name == name and view.id in sources}
-    if version not in known:
-        there = ", ".join(map(str, sorted(known))) or "none"
-        raise PublishRefused(f"{name} has no version {version} to serve; the speed layer computes {there}")
-    if lsn := holes(views, sources).get(known[version].id):
-        raise PublishRefused(f"version {version} of {name} lacks lsn {lsn}: `tidemark views` shows what is covered")
-    store.promote(name, version)
-    _apply(execute, views, store, sources)
+    with deciding(store) as held:
+        sources = store.current_sources()
+        known = {view.version: view for view in views if view.name == name and view.id in sources}
+        if version not in known:
+            there = ", ".join(map(str, sorted(known))) or "none"
+            raise PublishRefused(f"{name} has no version {version} to serve; the speed layer computes {there}")
+        if lsn := holes(views, sources).get(known[version].id):
+            raise PublishRefused(f"version {version} of {name} lacks lsn {lsn}: `tidemark views` shows what is covered")
+        store.promote(name, version)
+        _apply(guarded(execute, held), views, store, sources)
 
 
 def serving_views(execute: Execute, schema: str) -> set[str]:
@@ -142,11 +193,16 @@ def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source]
     return {**{k: v for k, v in new.items() if k not in held_back}, **kept}, held_back
 
 
-def holes(views: Views, sources: Mapping[str, Source]) -> dict[str, int]:
-    """View id -> first lsn past its cut without its partials; any lsn for a view unknown to the speed layer."""
+def holes(views: Views, sources: Mapping[str, Source], head: int | None = None) -> dict[str, int]:
+    """View id -> first lsn past its cut, up to head, without its partials; any lsn for one unknown to the speed layer.
+
+    head: by default the newest lsn that is computed.
+    """
     lowest = min((source.cut for source in sources.values()), default=0)
-    covered, head = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
-    head = min(head, max(covered, default=lowest))  # what has landed and is being computed now is no hole
+    covered, landed = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
+    # What has landed and is being computed now is no hole.
+    newest = min(landed, max(covered, default=lowest))
+    head = newest if head is None else min(head, newest)
     known = coverage.columns()
     holes: dict[str, int] = {}
     for view in views:
@@ -164,6 +220,12 @@ def _refuse_unfit(run: Run, store: Store) -> None:
     if current is not None and current.cut > run.cut:
         raise PublishRefused(
             f"run {run.run_id} has cut {run.cut}; publication {current.id} already has {current.cut}. Plan a new run."
+        )
+    base = run.summary.get(BASE)
+    if base is not None and current is not None and not store.extends(current, base):
+        raise PublishRefused(
+            f"run {run.run_id} was built upon publication {base}, and {current.id} ({current.kind}) is in force now: "
+            "what was decided meanwhile would be undone. Plan a new run."
         )
     if audit is None:
         raise PublishRefused(

@@ -30,6 +30,7 @@ def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[s
     name = re.sub(r"_v\d+$", "", view_id)
     if name not in views.served and name in serving_views(execute, "serving"):
         execute(f"DROP VIEW {tables.serving(name)}")
+        store.forget_serving_sql(name)
         removed.append(tables.serving(name))
     for table in batch_tables(view_id):
         if _remove(table):

@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.publication.publish import Execute, PublishRefused, finish, holes, roll_forward
+from spark_jobs.publication.publish import Execute, PublishRefused, deciding, finish, guarded, holes, roll_forward
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
 
@@ -21,19 +21,21 @@ def rollback(execute: Execute, views: Views, store: Store, to: int | None = None
 
     Raises PublishRefused where its tables or the speed partials past its cut are gone.
     """
-    roll_forward(execute, views, store)
-    target = _target(store, to)
-    sources = store.sources(target)
-    _refuse_missing_versions(target, views, sources)
-    missing = holes(views, sources)
-    if missing:
-        view_id, lsn = next(iter(missing.items()))
-        raise PublishRefused(
-            f"publication {target.id}: view {view_id} has no speed partials at lsn {lsn}: its answers would lack them"
-        )
-    publication = store.begin_publication("rollback", sources, cut=target.cut, restores=target.id)
-    finish(execute, views, store, publication)
-    return publication
+    with deciding(store) as held:
+        alone = guarded(execute, held)
+        roll_forward(alone, views, store)
+        target = _target(store, to)
+        sources = store.sources(target)
+        _refuse_missing_versions(target, views, sources)
+        missing = holes(views, sources)
+        if missing:
+            view_id, lsn = next(iter(missing.items()))
+            raise PublishRefused(
+                f"publication {target.id}: view {view_id} lacks speed partials of lsn {lsn}, and so would its answers"
+            )
+        publication = store.begin_publication("rollback", sources, cut=target.cut, restores=target.id)
+        finish(alone, views, store, publication)
+        return publication
 
 
 def _target(store: Store, to: int | None) -> Publication:

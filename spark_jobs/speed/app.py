@@ -26,7 +26,7 @@ from spark_jobs.registry.views import load_views
 from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, checkpoint, continuity, land, lease, partials_table, staged_facts
 from spark_jobs.speed.alerts import Alerts
-from spark_jobs.speed.catalog_names import name_for_readers
+from spark_jobs.speed.catalog_names import NamesForReaders
 from spark_jobs.speed.distributed import take
 from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
@@ -75,7 +75,7 @@ class SpeedLayer:
         topics.create(project_contracts(), known=self.end.topic_ids)
         partials_table.create(self.views)
         staged_facts.clear()
-        threading.Thread(target=name_for_readers, args=(self.store, self.status), daemon=True).start()
+        NamesForReaders(self.store, self.status)
         self.history = in_force.with_new(self.end.lsn + 1)
         self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
         self.in_process = InProcessWriter(self.history)

@@ -1,28 +1,48 @@
-"""Give the hot tables and the serving views, at a start of the speed layer, the names by which readers reach them.
+"""Keep the names by which readers reach the hot tables and the serving views, beside the query of the speed layer.
 
-views, ledger -> statements to the Thrift server, again until it takes them. Landing does not wait for it.
+views, ledger -> statements to the Thrift server, again and again: what another client dropped comes back.
 """
 
-import time
+import logging
+import threading
 
 from spark_jobs.ledger import store as ledger
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.registry.views import load_views
-from spark_jobs.serving.sql import SqlError, ask, connect
+from spark_jobs.serving.sql import ask, connect
 from spark_jobs.speed.status import Status
 
-PAUSE_SECONDS = 1.0
+log = logging.getLogger("tidemark.speed.names")
+
+LOOK_SECONDS = 60.0
+SOON_SECONDS = 1.0
+LOST = "names that were lost"
 
 
-def name_for_readers(store: ledger.Store, status: Status) -> None:
-    """Give the names, and return when every one is there; `status` says what is refused meanwhile."""
-    while True:
+class NamesForReaders:
+    """A thread: landing does not wait for it, and nothing that it meets ends it."""
+
+    def __init__(self, store: ledger.Store, status: Status) -> None:
+        self._store, self._status = store, status
+        self._views = load_views()
+        threading.Thread(target=self._run, name="names", daemon=True).start()
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(self._look()):
+            pass
+
+    def _look(self) -> float:
+        """Give the names that lack; returns the seconds until the next look."""
         try:
             with connect() as connection:
-                ensure_serving(lambda sql: ask(connection, sql).rows, load_views(), store)
-        except (SqlError, ledger.LedgerError) as error:
-            status.set_named(refused=str(error))
-            time.sleep(PAUSE_SECONDS)
-        else:
-            status.set_named()
-            return
+                named = ensure_serving(lambda sql: ask(connection, sql).rows, self._views, self._store)
+        except Exception as error:
+            log.warning("names for readers: %s", error, exc_info=not isinstance(error, ledger.LedgerError))
+            self._status.set_named(refused=(str(error) or repr(error)).splitlines()[0])
+            return SOON_SECONDS
+        self._status.set_named()
+        self._status.set(filling=named.waiting)
+        lost = f"{', '.join(named.lost)}: somebody dropped them; they are back" if named.lost else None
+        self._status.problem(LOST, lost)
+        return SOON_SECONDS if named.waiting else LOOK_SECONDS

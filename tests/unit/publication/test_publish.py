@@ -2,21 +2,24 @@
 
 import datetime as dt
 import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.schema import Run
+from spark_jobs.ledger.leases import LeaseLost
+from spark_jobs.ledger.schema import Lease, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
 from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote, publish
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import Views
-from tests.publishing import NAMES, VIEWS, Server, built, computed
+from tests.publishing import NAMES, VIEWS, Server, built, computed, landed
 
 NOW = dt.timedelta(0)
 
@@ -138,6 +141,96 @@ def test_a_view_that_speed_partials_has_no_column_for_is_held_back(store: Store,
     assert run is not None and run.summary["held_back"] == {"orders_by_day": 8, "word_count": 8}
 
 
+def test_a4_a_new_view_has_no_name_until_it_has_all_of_its_history(store: Store) -> None:
+    server, one = Server(), Views(VIEWS.all[:1])
+    lsns = dict.fromkeys(range(1, 6), NOW)
+    landed(*lsns)
+    computed(lsns, one)
+    ensure_serving(server, one, store)
+    named = ensure_serving(server, VIEWS, store)
+    assert named.waiting == ("word_count",) and "serving.word_count" not in server.texts
+    computed({lsn: NOW for lsn in lsns if lsn != 3})
+    assert ensure_serving(server, VIEWS, store).waiting == ("word_count",)
+    pins.create(server, VIEWS, store, "meanwhile")
+    assert "pin_meanwhile.word_count" not in server.texts and "pin_meanwhile.orders_by_day" in server.texts
+    computed({3: NOW})
+    assert ensure_serving(server, VIEWS, store).waiting == () and "serving.word_count" in server.texts
+
+
+def test_a_view_that_was_served_once_keeps_its_name_whatever_it_lacks(store: Store) -> None:
+    server = Server()
+    ensure_serving(server, VIEWS, store)
+    landed(1, 2)
+    computed({1: NOW, 2: NOW}, Views(VIEWS.all[:1]))
+    del server.texts["serving.word_count"]
+    assert ensure_serving(server, VIEWS, store).waiting == () and "serving.word_count" in server.texts
+
+
+def test_b10_what_another_client_drops_comes_back_and_is_told(store: Store) -> None:
+    server = Server()
+    assert ensure_serving(server, VIEWS, store).lost == (), "at first nothing was there to lose"
+    text = server.texts.pop("serving.word_count")
+    assert ensure_serving(server, VIEWS, store).lost == ("serving.word_count",)
+    assert server.texts["serving.word_count"] == text
+    server.tables.remove("speed.partials")
+    assert ensure_serving(server, VIEWS, store).lost == ("speed.partials",)
+    assert ensure_serving(server, VIEWS, store).lost == ()
+
+
+def test_b7_a_rollback_is_not_undone_by_a_run_that_was_built_on_what_it_took_back(store: Store) -> None:
+    server, one = Server(), Views(VIEWS.all[:1])
+    ensure_serving(server, one, store)
+    built(store, "r1", cut=7, version=3)
+    publish(server, one, store, "r1")
+    built(store, "r2", cut=9, version=4)
+    rollback(server, one, store)
+    with pytest.raises(PublishRefused, match=r"built upon publication 1, and 2 \(rollback\) is in force now"):
+        publish(server, one, store, "r2")
+    assert "lsn > 0" in server.texts["serving.orders_by_day"]
+    built(store, "r3", cut=9, version=5)
+    ensure_serving(server, VIEWS, store)  # a new view undoes nothing
+    assert publish(server, VIEWS, store, "r3") is not None
+
+
+def test_b8_whoever_gives_names_does_not_undo_a_publication_that_completes_meanwhile(store: Store) -> None:
+    server = Server()
+    ensure_serving(server, VIEWS, store)
+    built(store, "r1", cut=7, version=3)
+    publishing = threading.Thread(target=lambda: publish(server, VIEWS, ledger.open(), "r1"))
+    del server.texts["serving.word_count"]
+
+    def execute(statement: str) -> list[tuple[str, str, bool]]:
+        if not publishing.ident:
+            publishing.start()
+            publishing.join(1)
+        return server(statement)
+
+    ensure_serving(execute, VIEWS, store)
+    publishing.join(30)
+    current = store.current_publication()
+    assert current is not None and current.cut == 7
+    assert all("lsn > 7" in text for text in server.texts.values())
+
+
+def test_b8_a_process_that_was_paused_while_it_gave_names_says_nothing_more(store: Store) -> None:
+    server = Server()
+    ensure_serving(server, VIEWS, store)
+    built(store, "r1", cut=7, version=3)
+
+    def execute(statement: str) -> list[tuple[str, str, bool]]:
+        if statement.startswith("ALTER"):
+            with store.write() as session:
+                session.execute(update(Lease).values(until=dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)))
+            with ledger.open().holding("what readers see"):
+                server.said.append("another process decides")
+        return server(statement)
+
+    with pytest.raises(LeaseLost, match="what readers see: another process has taken over"):
+        publish(execute, VIEWS, store, "r1")
+    assert server.said[-2:] == ["another process decides", server.said[-1]] and "ALTER" in server.said[-1]
+    assert store.unfinished_publication() is not None, "the next one finishes it"
+
+
 @pytest.fixture
 def both() -> Views:
     """orders_by_day in two versions."""
@@ -166,6 +259,10 @@ def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store
     pins.create(server, both, store, "after")
     assert "orders_by_day_v1" in server.texts["pin_before.orders_by_day"]
     assert "orders_by_day_v2" in server.texts["pin_after.orders_by_day"]
+    before = store.pin("before")
+    assert before is not None
+    pins.create(server, both, store, "then", at=before.now)
+    assert "orders_by_day_v1" in server.texts["pin_then.orders_by_day"], "A3: what was served at that moment"
 
 
 def test_a_promotion_outlives_a_restart_and_can_be_taken_back(store: Store, both: Views) -> None:
