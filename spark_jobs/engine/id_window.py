@@ -13,6 +13,13 @@ from spark_jobs.engine.dedupe import WORDS, Words
 
 FILTER = 8  # buckets of a run's filter for each id, at least
 RUNS = 8  # the window forgets in steps of about a RUNS-th of its size
+MOST_BETWEEN = timedelta(seconds=60)
+"""Time between two micro-batches counts up to this: an outage, after which producers repeat, empties no window."""
+
+
+def counted(earlier: datetime, later: datetime) -> timedelta:
+    """The time between two micro-batches that follow each other, as the window counts it."""
+    return min(max(later - earlier, timedelta(0)), MOST_BETWEEN)
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,7 @@ class _Run:
     second: Words
     filter: NDArray[np.bool_]
     newest_lsn: int
-    newest_at: datetime
+    newest_at: timedelta  # on the window's own clock
 
     def __len__(self) -> int:
         return len(self.first)
@@ -48,13 +55,16 @@ class IdWindow:
 
     Sorted runs, merged when neighbours are of like size (a log-structured merge tree in memory): `add` costs O(log n)
     an id over time, `known` a look into the filter of each of 10-20 runs; 24-32 bytes an id. Whole runs are forgotten,
-    so up to an eighth more than `max_ids`, and somewhat longer than `seconds`, is remembered; never less.
+    so up to an eighth more than `max_ids`, and somewhat longer than `seconds`, is remembered; never less. `seconds` are
+    those of a log that grows: see `counted`.
     """
 
     def __init__(self, seconds: float, max_ids: int) -> None:
         self._keep = timedelta(seconds=seconds)
         self._max_ids = max_ids
         self._runs: list[_Run] = []
+        self._last: datetime | None = None
+        self._clock = timedelta(0)
 
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs)
@@ -77,10 +87,12 @@ class IdWindow:
         """Remember the identities of one micro-batch; ascending lsns. Then forget what is too old or too much."""
         if self._runs and lsn <= self._runs[-1].newest_lsn:
             raise ValueError(f"lsn {lsn} after {self._runs[-1].newest_lsn}: the window is filled in log order")
+        self._clock += counted(self._last or at, at)
+        self._last = at
         if ids:
-            self._runs.append(_run(*_split(ids), lsn, at))
+            self._runs.append(_run(*_split(ids), lsn, self._clock))
             self._merge()
-        self._forget(at)
+        self._forget()
 
     def _merge(self) -> None:
         most = max(self._max_ids // RUNS, 1)
@@ -91,14 +103,14 @@ class IdWindow:
             first, second = np.r_[older.first, newer.first], np.r_[older.second, newer.second]
             self._runs[-2:] = [_run(first, second, newer.newest_lsn, newer.newest_at)]
 
-    def _forget(self, now: datetime) -> None:
-        while self._runs and self._runs[0].newest_at < now - self._keep:
+    def _forget(self) -> None:
+        while self._runs and self._runs[0].newest_at < self._clock - self._keep:
             del self._runs[0]
         while self._runs and len(self) - len(self._runs[0]) >= self._max_ids:
             del self._runs[0]
 
 
-def _run(first: Words, second: Words, lsn: int, at: datetime) -> _Run:
+def _run(first: Words, second: Words, lsn: int, at: timedelta) -> _Run:
     order = np.argsort(first, kind="stable")  # of two sorted runs: one merge
     first = first[order]
     present = np.zeros(FILTER << len(first).bit_length(), bool)

@@ -81,8 +81,9 @@ class SpeedLayer:
         self.in_process = InProcessWriter(self.history)
         self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
         self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
-        partials_table.restore_window(self.window)
-        catch_up.catch_up(self.spark, self.views, self._floors(), self.window, self.side_inputs, self._caught_up)
+        partials_table.restore_window(self.window, self.end.lsn)
+        floors, decoded = self._floors(), self.store.decoded_cut()
+        catch_up.catch_up(self.spark, self.views, floors, decoded, self.window, self.side_inputs, self._caught_up)
         self.alerts.notify(self.end.lsn, self.end.lsn)
         self._land_schemas()
 

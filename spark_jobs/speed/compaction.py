@@ -18,8 +18,8 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from spark_jobs.settings import settings
-from spark_jobs.speed.partials_table import OPEN, SPAN
-from spark_jobs.storage import data_files, tables
+from spark_jobs.speed.partials_table import OPEN, SPAN, in_window
+from spark_jobs.storage import coverage, data_files, tables
 from spark_jobs.storage.data_files import ROW_GROUP, FileWriter, Written
 
 log = logging.getLogger("tidemark.speed.compaction")
@@ -52,11 +52,18 @@ def compact(turn: threading.Lock) -> None:
 
 
 def trim(up_to_lsn: int, turn: threading.Lock) -> None:
-    """Delete the partials up to a published lsn whose span is older than the window of known ids."""
-    oldest = current_span() - settings().id_window_seconds // settings().span_seconds - 1
+    """Remove the compacted files whose rows are all published, as far as the window of known ids does not need them.
+
+    File by file: nothing is read or written again.
+    """
+    newest = max(coverage.covered(up_to_lsn), default=up_to_lsn)
+    needed_from = next((lsn for lsn, _ in in_window(newest)), newest + 1)
     with turn:
         table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-        table.delete(f"lsn <= {int(up_to_lsn)} AND span > {OPEN} AND span < {oldest}")
+        files = pa.table(table.get_add_actions(flatten=True))
+        old = pc.less_equal(files["max.lsn"], min(up_to_lsn, needed_from - 1))
+        if removed := files.filter(pc.and_(old, pc.greater(files["partition.span"], OPEN)))["path"].to_pylist():
+            data_files.swap(table, removed, ())
 
 
 def fragmented(added: pa.Table, now: int) -> list[int]:

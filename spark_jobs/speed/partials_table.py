@@ -8,15 +8,16 @@ import pyarrow.compute as pc
 
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.engine.id_window import IdWindow, counted
 from spark_jobs.settings import settings
 from spark_jobs.speed.pass_rows import partials_schema
 from spark_jobs.storage import ddl, duckdb_reader, tables
-from spark_jobs.storage.coverage import covered
 
 SPAN = "span"
 OPEN = 0
 """The span of rows as they were committed; `compaction` takes them to the span of the time it runs."""
+LOOK_BACK = 5_000
+"""Lsns that are looked at together."""
 
 
 def create(views: Sequence[View]) -> None:
@@ -26,14 +27,39 @@ def create(views: Sequence[View]) -> None:
     ddl.create(tables.SPEED_PARTIALS, schema, partition_by=[SPAN], properties=properties)
 
 
-def restore_window(window: IdWindow) -> None:
-    """Fill the window from the stored ids of recent micro-batches, in the order of their lsns."""
-    since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=settings().id_window_seconds)
-    finished = {lsn: done.at for lsn, done in covered(0).items() if done.at is not None and done.at >= since}
-    wanted = pc.field("lsn").isin(pa.array(finished, pa.int64())) & (pc.field("view") == row_types.IDS_ROW)
-    ids = read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted).sort_by("lsn")
-    for row in ids.to_pylist():
-        window.add(row["lsn"], row["ids"], finished[row["lsn"]])
+def restore_window(window: IdWindow, head: int) -> None:
+    """Fill the window from the stored ids of the micro-batches up to lsn `head` that it would hold, in their order."""
+    recent = dict(in_window(head))
+    wanted = pc.field("lsn").isin(pa.array(recent, pa.int64())) & (pc.field("view") == row_types.IDS_ROW)
+    ids = read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted)
+    stored = dict(zip(ids["lsn"].to_pylist(), ids["ids"].to_pylist(), strict=True))
+    for lsn, at in recent.items():
+        window.add(lsn, stored.get(lsn, b""), at)
+
+
+def in_window(head: int) -> list[tuple[int, dt.datetime]]:
+    """The lsns up to `head`, and when each was computed, whose ids a window holds after them; in the log's order.
+
+    It looks back from head portion by portion, so that what came before costs nothing.
+    """
+    found: list[tuple[int, dt.datetime]] = []
+    age, ids, below = dt.timedelta(0), 0, head + 1
+    keep, most = dt.timedelta(seconds=settings().id_window_seconds), settings().id_window_max_ids
+    while below > 1:
+        above = max(below - LOOK_BACK, 1)
+        wanted = (pc.field("lsn") >= above) & (pc.field("lsn") < below) & (pc.field("view") == row_types.BATCH_ROW)
+        columns = {"lsn": pc.field("lsn")} | {name: pc.field("control", name) for name in ("finished_at", "facts")}
+        rows = read(columns, wanted & pc.field("control", "finished_at").is_valid())
+        for row in rows.sort_by([("lsn", "descending")]).to_pylist():
+            age += counted(row["finished_at"], found[-1][1]) if found else dt.timedelta(0)
+            if age > keep or ids >= most:
+                return found[::-1]
+            found.append((row["lsn"], row["finished_at"]))
+            ids += row["facts"] or 0
+        if found and not rows.num_rows:
+            break  # what was before is trimmed
+        below = above
+    return found[::-1]
 
 
 def duplicates(first_lsn: int, last_lsn: int) -> pa.Table:

@@ -91,7 +91,10 @@ class Lake:
         """Compute the partials that views lack, as the speed application does when it starts."""
         schemas = log_reader.read_schema_history()
         side_inputs = SideInputs(list(self.views), 0, schemas)
-        catch_up.catch_up(self.spark, list(self.views), {}, self._window, side_inputs, lambda gap, failed: None)
+        decoded = self.store.decoded_cut()
+        catch_up.catch_up(
+            self.spark, list(self.views), {}, decoded, self._window, side_inputs, lambda gap, failed: None
+        )
 
     def _records(
         self,

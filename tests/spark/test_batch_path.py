@@ -1,5 +1,6 @@
 """The batch layer over a real log: cut, facts, builds, publication, and the laws that bind them."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from spark_jobs.batch import decode_step
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
 from spark_jobs.publication.rollback import rollback
-from spark_jobs.storage import tables
+from spark_jobs.settings import settings
+from spark_jobs.speed import compaction, partials_table
+from spark_jobs.storage import coverage, tables
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -240,6 +243,29 @@ def test_a_view_that_the_speed_layer_does_not_know_yet_holds_nobody_up(lake: Lak
     assert publication is not None and publication.cut == 2
     assert counts(lake) == [2]
     assert set(lake.store.sources(publication)) == {"orders_by_day"}, "it would lack what lands from now on"
+
+
+def test_b1_a_new_view_is_filled_over_lsns_whose_partials_were_trimmed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = settings().model_copy(update={"id_window_max_ids": 1})
+    monkeypatch.setattr(partials_table, "settings", lambda: small)
+    monkeypatch.setattr(compaction, "MANY_COMMITS", 1)
+    lake.use("orders_by_day")
+    lake.land([order(1), order(2)])
+    lake.land([order(1), order(3)])
+    lake.run("r1")
+    compaction.compact(threading.Lock())
+    lake.land([order(4), order(5)])
+    compaction.trim(2, threading.Lock())
+    assert sorted(coverage.covered(0)) == [3]
+    lake.use("orders_by_day", "orders_by_colour")
+    lake.land([order(4), order(6)])
+    lake.catch_up()
+    lake.catch_up()
+    ensure_serving(lake.rows, lake.views, lake.store)
+    served = {name: lake.rows(f"SELECT sum(orders) FROM serving.{name}") for name in lake.views.by_name}
+    assert served == {"orders_by_day": [(6,)], "orders_by_colour": [(6,)]}
 
 
 def test_sequences_changed_equal_full_also_for_rows_before_the_horizon(lake: Lake) -> None:

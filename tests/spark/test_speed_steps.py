@@ -109,7 +109,7 @@ def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(
     again = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 2), 2, hot_tables, window, NOW)
     assert again.counts(2)["facts"] == 0
     restored = IdWindow(3600, 1000)
-    partials_table.restore_window(restored)
+    partials_table.restore_window(restored, 2)
     later = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 3), 3, hot_tables, restored, NOW)
     assert later.counts(3)["duplicates"] == 40
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
@@ -123,13 +123,13 @@ def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
     lost = records([*PAGES, *ORDERS[:5]], 2)
     writer.land(lost, 2, CONTROL)
     window = IdWindow(3600, 1000)
-    partials_table.restore_window(window)
-    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
+    partials_table.restore_window(window, 2)
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, outcome: None)
     assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
     assert spark.table(tables.SPEED_PARTIALS).where("view = 'sessions_v1'").count() == 20
     again = []
-    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: again.append(gap))
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, outcome: again.append(gap))
     assert again == [], "a second catch-up finds nothing"
 
 
@@ -140,7 +140,7 @@ def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_t
         part = records(ORDERS, lsn, first_offset=lsn * 100)
         writer.land(part, lsn, CONTROL)
         micro_batches.compute(writer, part, lsn, old, window, NOW)
-    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
     assert len(partials_table.duplicates(1, 2)) == 40, "verdicts are not written twice"
@@ -161,7 +161,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
     assert "orders_by_colour_v1" not in covered(0)[1].views
     assert totals(spark, "orders_by_hour_v1", "orders") == 40
-    catch_up.catch_up(spark, hot_tables, {}, window, SideInputs([], 0), lambda gap, found: None)
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, found: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the next start computes what it lacks"
 
 

@@ -63,9 +63,21 @@ def test_the_window_keeps_at_least_what_it_promises_and_not_much_more():
         window.add(lsn, b"".join(ids[lsn * 10 : lsn * 10 + 10]), START + timedelta(milliseconds=lsn))
     assert window.known(b"".join(ids[-1000:])).all()
     assert len(window) <= 1000 + 1000 // id_window.RUNS
-    window.add(3000, ids[0], START + timedelta(seconds=200))
+    for minute in (1, 2, 3):
+        window.add(3000 + minute, ids[0], START + timedelta(minutes=minute))
     assert not window.known(b"".join(ids[1:])).any()
     assert window.known(ids[0]).all()
+
+
+def test_a6_an_outage_does_not_empty_the_window():
+    window = id_window.IdWindow(seconds=3600, max_ids=1000)
+    window.add(1, bytes(16), START)
+    for lsn, minutes in ((2, 0), (3, 1), (4, 50)):
+        window.add(lsn, b"\1" * 16, START + timedelta(hours=5, minutes=minutes))
+    assert window.known(bytes(16)).all(), "producers repeat what they sent before the outage"
+    for minutes in range(51, 200):
+        window.add(minutes, b"\2" * 16, START + timedelta(hours=5, minutes=minutes))
+    assert not window.known(bytes(16)).any()
 
 
 def test_the_window_refuses_a_batch_out_of_log_order():

@@ -50,6 +50,8 @@ def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
     store = ledger.open()
     sources = {view_id: source for view_id, source in platform.build().items() if view_id == "orders_by_day"}
     store.finish_publication(store.begin_publication("batch", sources, cut=1).id)
+    for name in ("orders_by_day", "word_count"):
+        store.record_serving_sql(name, "SELECT")
     began = datetime.now(UTC).replace(microsecond=0)
     platform.land([event("order_placed", START)])
     platform.views = Views((*platform.views.all, VIEWS["top_sellers"]))  # the speed layer does not know it yet
@@ -59,7 +61,7 @@ def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
     assert {name: row["covered"] for name, row in rows.items()} == {
         "orders_by_day": "2-2",
         "word_count": "1-2",
-        "top_sellers": "nothing past the cut, lacks 1",
+        "top_sellers": "nothing past the cut, lacks 1: filling, not served yet",
     }
     assert rows["orders_by_day"]["cut"] == 1
     assert began <= datetime.fromisoformat(rows["orders_by_day"]["fresh_to"]) <= datetime.now(UTC)

@@ -6,8 +6,8 @@ A, B = "a_v1", "b_v1"
 BOTH = frozenset({A, B})
 
 
-def found(landed, covered, floors, most=100):
-    return [(list(gap.counts), gap.views, gap.is_new) for gap in gaps(landed, covered, floors, most)]
+def found(landed, covered, floors, most=100, decoded=0):
+    return [(list(gap.counts), gap.views, gap.is_new) for gap in gaps(landed, covered, floors, decoded, most)]
 
 
 def test_nothing_is_missing_where_every_lsn_has_every_view():
@@ -41,3 +41,12 @@ def test_gaps_are_cut_into_portions_and_where_the_kind_of_gap_changes():
 
 def test_an_empty_micro_batch_still_needs_its_control_row():
     assert found({1: 0}, {}, {A: 0}) == [([1], frozenset({A}), True)]
+
+
+def test_b1_an_lsn_that_was_trimmed_is_not_new():
+    """Its identities are known, and a new view's partials obey the batch layer's verdicts."""
+    landed, covered = dict.fromkeys((1, 2, 3, 4), 5), {3: frozenset({A})}
+    assert found(landed, covered, {A: 2, B: 0}, decoded=2) == [
+        ([1, 2, 3], frozenset({B}), False),
+        ([4], BOTH, True),
+    ]

@@ -190,20 +190,23 @@ def test_the_log_waits_for_many_small_files(speed: Speed) -> None:
 
 
 def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
-    speed: Speed, at: Callable[[int], None], eager: Callable[[], None]
+    speed: Speed, at: Callable[[int], None], eager: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     eager()
-    window = settings().id_window_seconds // settings().span_seconds + 2
-    at(SPAN)
-    speed.micro_batches(2)
-    compact()
-    at(SPAN + window)
+    for span in (SPAN, SPAN + 1, SPAN + 2):
+        at(span)
+        speed.micro_batches(2)
+        compact()
+    compaction.trim(6, threading.Lock())
+    assert sorted(coverage.covered(0)) == [1, 2, 3, 4, 5, 6], "their ids may still be repeated"
+    small = settings().model_copy(update={"id_window_max_ids": 1})
+    monkeypatch.setattr(partials_table, "settings", lambda: small)
+    compaction.trim(3, threading.Lock())
+    assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "a file is removed when all of it is published"
+    compaction.trim(6, threading.Lock())
+    assert sorted(coverage.covered(0)) == [5, 6], "the newest ids stay known"
+    restored = IdWindow(3600, 1000)
+    partials_table.restore_window(restored, 6)
+    assert restored.newest_lsn == 6
     speed.micro_batches(1)
-    compact()
-    speed.micro_batches(1)
-    compaction.trim(1, threading.Lock())
-    assert sorted(coverage.covered(0)) == [2, 3, 4], "lsn 1 alone is both published and old"
-    compaction.trim(4, threading.Lock())
-    assert sorted(coverage.covered(0)) == [3, 4]
-    speed.micro_batches(1)
-    assert sorted(coverage.covered(0)) == [3, 4, 5]
+    assert sorted(coverage.covered(0)) == [5, 6, 7]
