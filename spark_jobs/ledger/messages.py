@@ -1,12 +1,13 @@
 """What processes tell each other through the ledger: heartbeats, requests to the speed application, epochs."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select, update
 
 from spark_jobs.ledger.database import Sessions
-from spark_jobs.ledger.schema import Epoch, Heartbeat, Request
+from spark_jobs.ledger.schema import AlertsSent, Epoch, Heartbeat, Request
 
 
 class Messages(Sessions):
@@ -58,6 +59,15 @@ class Messages(Sessions):
         """Put back, at a start, the requests that the application's last life took and did not answer."""
         with self.write() as session:
             session.execute(update(Request).where(Request.state == "taken").values(state="pending"))
+
+    def alerts_sent(self) -> dict[str, int]:
+        """View column -> the lsn up to which its alerts are sent."""
+        return {row.view: row.lsn for row in self.all(select(AlertsSent))}
+
+    def record_alerts_sent(self, lsns: Mapping[str, int]) -> None:
+        with self.write() as session:
+            for view, lsn in lsns.items():
+                session.merge(AlertsSent(view=view, lsn=lsn))
 
     def begin_epoch(self, after_lsn: int, reason: str) -> Epoch:
         """Begin a new epoch; every earlier one has no effect from now on (I11)."""

@@ -187,6 +187,14 @@ class Lease(Base):
     until: Mapped[datetime]
 
 
+class AlertsSent(Base):
+    """Up to which lsn all alerts of a view (its column) are in Kafka."""
+
+    __tablename__ = "alerts_sent"
+    view: Mapped[str] = mapped_column(primary_key=True)
+    lsn: Mapped[int]
+
+
 class Heartbeat(Base):
     """The last sign of life of a component."""
 

@@ -1,8 +1,7 @@
 """Send an event to Kafka for each row that a view picks out.
 
 speed.partials (rows of the view, by lsn) -> where -> events, byte for byte the same at each try -> their topic.
-The topic itself says how far alerts were sent, so that no state is kept: a start sends those of the last lsn once more,
-and an event that comes twice has one event_id.
+The ledger says up to which lsn they are sent. Only what a crash interrupted is sent again, and has the same event_id.
 """
 
 import json
@@ -10,24 +9,21 @@ import logging
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaTimeoutError
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.definitions.spec import SOURCE_LSN, Alert
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, instant, quote, rendered
+from spark_jobs.ledger.store import Store
 from spark_jobs.messaging.producer import Producer, Record
-from spark_jobs.settings import settings
 from spark_jobs.speed import partials_table
-from spark_jobs.speed.status import Status
+from spark_jobs.speed.status import JOIN_SECONDS, Status
 
 log = logging.getLogger("tidemark.speed.alerts")
 
@@ -35,19 +31,16 @@ NAMESPACE = uuid.UUID("6d1f7c1e-0b0e-5c57-9a9b-5f0f5a4f6b1d")
 PRODUCER = b"tidemark-alerts"
 PROBLEM = "alerts"
 PAUSE_SECONDS = 1.0
-POLL_MS = 10_000
-JOIN_SECONDS = 10
 D = Dialect.DUCKDB
 
 
 class Alerts:
     """A thread beside the query: landing does not wait for it, and a broker that is away is an alarm."""
 
-    def __init__(self, views: Iterable[View], status: Status) -> None:
+    def __init__(self, views: Iterable[View], store: Store, status: Status) -> None:
         self._views = [view for view in views if isinstance(view, SequenceView) and view.declaration.alert]
-        self._status = status
-        self._sent_up_to: dict[str, int] = {}
-        self._upto, self._again = 0, list[int]()
+        self._store, self._status = store, status
+        self._upto, self._again = 0, dict[str, int]()
         self._news, self._stopped = threading.Condition(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
         if self._views:
@@ -61,11 +54,13 @@ class Alerts:
         if self._views:
             self._thread.join(timeout=JOIN_SECONDS)
 
-    def notify(self, first: int, last: int) -> None:
-        """There are partials of these lsns now."""
+    def notify(self, first: int, last: int, views: Collection[str] | None = None) -> None:
+        """There are partials of these lsns now; of these views (columns), or of all."""
         with self._news:
             self._upto = max(self._upto, last)
-            self._again.append(first)
+            for view in self._views:
+                if views is None or view.column in views:
+                    self._again[view.column] = min(first, self._again.get(view.column, first))
             self._news.notify()
 
     def _run(self) -> None:
@@ -74,40 +69,46 @@ class Alerts:
                 self._news.wait_for(lambda: self._again or self._stopped.is_set())
                 if self._stopped.is_set():
                     return
-                first, upto, self._again = min(self._again), self._upto, []
+                first, upto, self._again = self._again, self._upto, {}
             try:
                 self._send(first, upto)
             except Exception as error:
                 log.exception("alerts wait, and are tried again")
                 self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
-                self.notify(first, upto)
+                for view, lsn in first.items():
+                    self.notify(lsn, upto, [view])
                 self._stopped.wait(PAUSE_SECONDS)
             else:
                 self._status.problem(PROBLEM, None)
 
-    def _send(self, first: int, upto: int) -> None:
-        """Lsn by lsn, each acknowledged before the next: what the topic has last is then the only one in doubt."""
+    def _send(self, first: Mapping[str, int], upto: int) -> None:
+        """Lsn by lsn, each acknowledged and written down before the next."""
         due: dict[int, list[Record]] = defaultdict(list)
-        for view in self._views:
-            for lsn, record in self._due(view, first, upto):
+        sent, views = self._store.alerts_sent(), [view for view in self._views if view.column in first]
+        for view in views:
+            for lsn, record in _due(view, min(sent.get(view.column, 0), first[view.column] - 1), upto):
                 due[lsn].append(record)
         if due:
             with Producer() as producer:
-                for _, records in sorted(due.items()):
+                for lsn, records in sorted(due.items()):
                     producer.send(records)
-        self._sent_up_to = {view.column: upto for view in self._views}
+                    self._written_down(views, sent, lsn)
+        self._written_down(views, sent, upto)
 
-    def _due(self, view: SequenceView, first: int, upto: int) -> Iterator[tuple[int, Record]]:
-        alert = view.declaration.alert
-        assert alert is not None
-        contract = project_contracts().of(alert.of)
-        if view.column not in self._sent_up_to:
-            self._sent_up_to[view.column] = last_alerted_lsn(contract.topic) - 1
-        rows = rows_of(view, min(self._sent_up_to[view.column], first - 1), upto)
-        headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
-        for event in events(view, alert, rows) if rows.num_rows else ():
-            key = str(event[contract.key]).encode()
-            yield event[SOURCE_LSN], Record(contract.topic, key, encoded(event), headers)
+    def _written_down(self, views: Iterable[View], before: Mapping[str, int], lsn: int) -> None:
+        """The ledger never goes back: catch-up sends of lsns below what is sent."""
+        self._store.record_alerts_sent({view.column: max(lsn, before.get(view.column, 0)) for view in views})
+
+
+def _due(view: SequenceView, above: int, upto: int) -> Iterator[tuple[int, Record]]:
+    alert = view.declaration.alert
+    assert alert is not None
+    contract = project_contracts().of(alert.of)
+    rows = rows_of(view, above, upto)
+    headers = (("schema_version", str(contract.version).encode()), ("producer", PRODUCER))
+    for event in events(view, alert, rows) if rows.num_rows else ():
+        key = str(event[contract.key]).encode()
+        yield event[SOURCE_LSN], Record(contract.topic, key, encoded(event), headers)
 
 
 def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
@@ -141,26 +142,3 @@ def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[st
 
 def encoded(event: Mapping[str, Any]) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
-
-
-def last_alerted_lsn(topic: str) -> int:
-    """The highest lsn that the topic's last records name; 0 where there is none, or only what others sent."""
-    with closing(KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)) as consumer:
-        numbers = consumer.partitions_for_topic(topic) or ()
-        return max((_last(consumer, TopicPartition(topic, number)) for number in numbers), default=0)
-
-
-def _last(consumer: KafkaConsumer, partition: TopicPartition) -> int:
-    consumer.assign([partition])
-    end = consumer.end_offsets([partition])[partition]
-    if end <= consumer.beginning_offsets([partition])[partition]:
-        return 0
-    consumer.seek(partition, end - 1)
-    records = consumer.poll(timeout_ms=POLL_MS).get(partition)
-    if not records:
-        raise KafkaTimeoutError(f"the last record of {partition.topic} partition {partition.partition} does not come")
-    try:
-        return int(json.loads(records[0].value)[SOURCE_LSN])
-    except (ValueError, TypeError, LookupError):
-        log.warning("the last record of %s partition %d is no alert of ours", partition.topic, partition.partition)
-        return 0

@@ -60,12 +60,20 @@ class SpeedLayer:
         self.window = IdWindow(settings().id_window_seconds, settings().id_window_max_ids)
         self.turn = threading.Lock()
         self.status = Status(store)
-        self.alerts = Alerts(self.views, self.status)
+        self.alerts = Alerts(self.views, store, self.status)
+        self.names: NamesForReaders | None = None
         self.end = continuity.EMPTY
         self.history = SchemaHistory()
         self.epoch = 0
         self.in_process: InProcessWriter
         self.side_inputs: SideInputs
+
+    def close(self) -> None:
+        """End the threads beside the query."""
+        self.alerts.close()
+        if self.names is not None:
+            self.names.close()
+        self.status.close()
 
     def prepare(self) -> None:
         """Make topics and tables, read the log's end, catch up with the log, and land new schemas."""
@@ -75,7 +83,7 @@ class SpeedLayer:
         topics.create(project_contracts(), known=self.end.topic_ids)
         partials_table.create(self.views)
         staged_facts.clear()
-        NamesForReaders(self.store, self.status)
+        self.names = NamesForReaders(self.store, self.status)
         self.history = in_force.with_new(self.end.lsn + 1)
         self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
         self.in_process = InProcessWriter(self.history)
@@ -84,7 +92,7 @@ class SpeedLayer:
         partials_table.restore_window(self.window, self.end.lsn)
         floors, decoded = self._floors(), self.store.decoded_cut()
         catch_up.catch_up(self.spark, self.views, floors, decoded, self.window, self.side_inputs, self._caught_up)
-        self.alerts.notify(self.end.lsn, self.end.lsn)
+        self.alerts.notify(self.end.lsn + 1, self.end.lsn)  # what the last life computed and did not send
         self._land_schemas()
 
     def _floors(self) -> dict[str, int]:
@@ -97,7 +105,7 @@ class SpeedLayer:
         log.info("caught up lsn %d-%d: %d records, views %s", first, last, sum(gap.counts.values()), sorted(gap.views))
         self.status.views_aside.update(failed)
         self.status.set(caught_up_to=last)
-        self.alerts.notify(first, last)
+        self.alerts.notify(first, last, gap.views)
 
     def starting_offsets(self) -> checkpoint.Offsets:
         """Where the query starts: at the log's end, or past a hole that somebody accepted by `speed recover`."""
@@ -237,7 +245,7 @@ def main() -> int:
         log.exception("the speed application stops; nothing that was landed is lost")
         return 1
     finally:
-        layer.alerts.close()
+        layer.close()
         broker.close()
         spark.stop()
         del held

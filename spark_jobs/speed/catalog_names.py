@@ -10,7 +10,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.registry.views import load_views
 from spark_jobs.serving.sql import ask, connect
-from spark_jobs.speed.status import Status
+from spark_jobs.speed.status import JOIN_SECONDS, Status
 
 log = logging.getLogger("tidemark.speed.names")
 
@@ -25,11 +25,16 @@ class NamesForReaders:
     def __init__(self, store: ledger.Store, status: Status) -> None:
         self._store, self._status = store, status
         self._views = load_views()
-        threading.Thread(target=self._run, name="names", daemon=True).start()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="names", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(timeout=JOIN_SECONDS)
 
     def _run(self) -> None:
-        pause = threading.Event()
-        while not pause.wait(self._look()):
+        while not self._ended.wait(self._look()):
             pass
 
     def _look(self) -> float:

@@ -21,6 +21,7 @@ UNNAMED = "names for readers"
 SILENT_AFTER_HEARTBEATS = 30
 LAG_KNOWN_HEARTBEATS = 2
 """A long micro-batch keeps Kafka from being asked; what was unread before it says nothing any more."""
+JOIN_SECONDS = 10.0
 STALLED_SECONDS = 900.0
 """No micro-batch takes so long, unless it waits for something that does not come."""
 
@@ -43,7 +44,8 @@ class Status:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._lock = threading.Lock()
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._beating = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
         self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
         self._state |= {"is_named": False, "batch_began_at": None}
         self._lag_at = time.monotonic()
@@ -61,11 +63,16 @@ class Status:
 
     def keep_beating(self) -> None:
         """A sign of life now and then, whatever the application is at: a long micro-batch is no silence."""
-        threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True).start()
+        self._beating.start()
+
+    def close(self) -> None:
+        """No more signs of life; a thread that Python's end cuts off can take the process down with it."""
+        self._ended.set()
+        if self._beating.is_alive():
+            self._beating.join(timeout=JOIN_SECONDS)
 
     def _keep_beating(self) -> None:
-        while True:
-            time.sleep(settings().heartbeat_seconds)
+        while not self._ended.wait(settings().heartbeat_seconds):
             try:
                 self.beat()
             except Exception:

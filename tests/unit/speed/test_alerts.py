@@ -2,6 +2,8 @@
 
 import json
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,8 @@ import pytest
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine.partials import compute
 from spark_jobs.engine.sequences import side_input_key
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.store import Store
 from spark_jobs.messaging.producer import Record
 from spark_jobs.registry.views import RegistryError, load_views, project_views, settings
 from spark_jobs.speed import alerts
@@ -73,7 +77,25 @@ class Alarms:
             self.settled.set()
 
 
-def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def store(platform_home: Path) -> Iterator[Store]:
+    opened = ledger.open()
+    yield opened
+    opened.close()
+
+
+def sent_by(store: Store, *notices: tuple[int, int]) -> None:
+    """Tell a thread of these lsns, one after the other, and wait until it has sent."""
+    alarms = Alarms()
+    thread = alerts.Alerts([VIEW], store, alarms)
+    for first, last in notices:
+        alarms.settled.clear()
+        thread.notify(first, last)
+        assert alarms.settled.wait(30)
+    thread.close()
+
+
+def test_a_failure_is_an_alarm_until_all_is_told(store: Store, monkeypatch: pytest.MonkeyPatch):
     asked: list[tuple[int, int]] = []
 
     def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
@@ -83,19 +105,52 @@ def test_a_failure_is_an_alarm_until_all_is_told(monkeypatch: pytest.MonkeyPatch
         return VIEW.partial_schema.empty_table()
 
     monkeypatch.setattr(alerts, "rows_of", rows_of)
-    monkeypatch.setattr(alerts, "last_alerted_lsn", lambda topic: 7)
     monkeypatch.setattr(alerts, "PAUSE_SECONDS", 0.0)
+    store.record_alerts_sent({VIEW.column: 7})
     alarms = Alarms()
-    thread = alerts.Alerts([VIEW], alarms)
+    thread = alerts.Alerts([VIEW], store, alarms)
     thread.notify(9, 9)
     assert alarms.settled.wait(30)
     thread.close()
     assert alarms.said == ["the disk is away", None]
-    assert asked == [(6, 9), (6, 9)], "from the last lsn that was told of, which may have been told of in part"
+    assert asked == [(7, 9), (7, 9)] and store.alerts_sent() == {VIEW.column: 9}
 
 
-def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: pytest.MonkeyPatch):
-    """A crash between two partitions of one lsn must not hide an earlier lsn's alerts."""
+def test_a7_a_restart_sends_what_is_not_sent_and_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """Whatever retention has left of the topic."""
+    asked: list[tuple[int, int]] = []
+
+    def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
+        asked.append((above, upto))
+        return VIEW.partial_schema.empty_table()
+
+    monkeypatch.setattr(alerts, "rows_of", rows_of)
+    sent_by(store, (1, 3), (4, 4))
+    sent_by(store, (8, 7))
+    sent_by(store, (8, 7), (8, 8))
+    assert asked == [(0, 3), (3, 4), (4, 7), (7, 7), (7, 8)]
+
+
+def test_lsns_that_a_view_is_given_later_are_sent_for_this_view_alone(store: Store, monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[int, int]] = []
+
+    def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
+        asked.append((above, upto))
+        return VIEW.partial_schema.empty_table()
+
+    monkeypatch.setattr(alerts, "rows_of", rows_of)
+    store.record_alerts_sent({VIEW.column: 20})
+    alarms = Alarms()
+    thread = alerts.Alerts([VIEW], store, alarms)
+    thread.notify(5, 9, {"another_v1"})
+    thread.notify(15, 16, {VIEW.column, "another_v1"})
+    assert alarms.settled.wait(30)
+    thread.close()
+    assert asked == [(14, 16)] and store.alerts_sent() == {VIEW.column: 20}
+
+
+def test_a_crash_leaves_one_micro_batch_in_doubt(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """A crash between two partitions of one lsn must not hide an earlier lsn's alerts, nor repeat them."""
     done: list[list[int]] = []
 
     class Kafka:
@@ -111,17 +166,13 @@ def test_what_the_topic_has_last_is_the_only_micro_batch_in_doubt(monkeypatch: p
         def send(self, records: list[Record]) -> None:
             """Returns when all are acknowledged."""
             done.append([json.loads(record.value or b"")["source_lsn"] for record in records])
+            assert store.alerts_sent() == ({} if len(done) == 1 else {VIEW.column: 2})
 
     found = rows([payment("a", 100_000), payment("b", 90_000)], [payment("c", 2_000)], [payment("d", 100_000)])
     monkeypatch.setattr(alerts, "rows_of", lambda *_: found)
-    monkeypatch.setattr(alerts, "last_alerted_lsn", lambda topic: 0)
     monkeypatch.setattr(alerts, "Producer", Kafka)
-    alarms = Alarms()
-    thread = alerts.Alerts([VIEW], alarms)
-    thread.notify(2, 4)
-    assert alarms.settled.wait(30)
-    thread.close()
-    assert done == [[2, 2], [4]]
+    sent_by(store, (2, 4))
+    assert done == [[2, 2], [4]] and store.alerts_sent() == {VIEW.column: 4}
 
 
 WRONG = {

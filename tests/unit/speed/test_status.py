@@ -72,4 +72,5 @@ def test_an_application_at_work_goes_on_beating_and_does_not_claim_to_know_its_l
         assert time.monotonic() < deadline, "no heartbeat came"
     assert store.heartbeat(status.COMPONENT).at > began_at  # type: ignore[union-attr]
     told.batch(lsn=1, records=5, counts={}, seconds={})
+    told.close()
     assert said()[1]["batch_began_at"] is None and settings().heartbeat_seconds == 0.05
