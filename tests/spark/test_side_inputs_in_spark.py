@@ -61,6 +61,7 @@ def test_catch_up_over_many_micro_batches_gives_each_its_model(lake: Lake) -> No
         assert lake.land(events, views=[]) == number
     ensure_serving(lake.rows, lake.views, lake.store)
     views = list(lake.views)
-    catch_up.catch_up(lake.spark, views, {}, IdWindow(3600, 1000), SideInputs(views, 0), lambda gap, outcome: None)
+    window, inputs = IdWindow(3600, 1000), SideInputs(views, 0)
+    catch_up.catch_up(lake.spark, views, {}, 0, window, inputs, lambda gap, outcome: None)
     assert lake.rows(f"SELECT count(*) FROM {tables.SPEED_PARTIALS} WHERE view = 'payments_scored_v1'") == [(2,)]
     assert scores(lake) == {"p1": (WEIGHTS - 1, 1), "p2": (WEIGHTS + 1, 2)}

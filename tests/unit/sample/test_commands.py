@@ -24,7 +24,7 @@ def kafka(platform_home, monkeypatch):
     one = Kafka()
     monkeypatch.setattr(producer, "_connect", lambda: one)
     monkeypatch.setattr(platform_producer, "_connect", lambda: one)
-    monkeypatch.setattr(topics, "create", lambda of: [])
+    monkeypatch.setattr(topics, "create", lambda of, known=(): [])
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield one
     for number, handler in kept.items():

@@ -200,7 +200,7 @@ def test_only_a_published_run_trains_and_one_with_nothing_new_says_so(store: Sto
 def kafka(store: Store, model: BoundModel, monkeypatch: pytest.MonkeyPatch) -> Kafka:
     one = Kafka()
     monkeypatch.setattr(producer, "_connect", lambda: one)
-    monkeypatch.setattr(topics, "create", lambda of: [])
+    monkeypatch.setattr(topics, "create", lambda of, known=(): [])
     views = Views((model.view,))
     monkeypatch.setattr(command, "project_views", lambda: views)
     monkeypatch.setattr(command, "_fit", GOOD)
@@ -236,7 +236,7 @@ def test_what_there_is_not_is_refused(kafka: Kafka) -> None:
 def test_a_broker_that_is_away_is_said_and_the_decision_stays_an_intent(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(of: object) -> list[str]:
+    def away(of: object, known: object = ()) -> list[str]:
         raise topics.TopicsError("no Kafka at 127.0.0.1:1; `tidemark up` starts it")
 
     monkeypatch.setattr(topics, "create", away)

@@ -146,8 +146,8 @@ def test_replaced_facts_explain_the_rows_of_their_days(platform_home: Path) -> N
     old["orders_by_day"] = Source(old_version, None, 1, None)
     platform.land(market(1))
     day = START.date().isoformat()
-    assert agreed(platform, old, {"order_placed": [day]})["orders_by_day"].causes == {CORRECTED: 1}
-    assert agreed(platform, old, {"page_viewed": [day]})["orders_by_day"].causes == {UNEXPLAINED: 1}
+    assert agreed(platform, old, {"orders_by_day": {"order_placed": [day]}})["orders_by_day"].causes == {CORRECTED: 1}
+    assert agreed(platform, old, {"orders_by_day": {"page_viewed": [day]}})["orders_by_day"].causes == {UNEXPLAINED: 1}
 
 
 def test_a_difference_without_a_cause_is_unexplained_and_named(platform_home: Path) -> None:
