@@ -29,6 +29,7 @@ from spark_jobs.speed import land, partials_table
 from spark_jobs.speed.continuity import Range
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
 
@@ -71,7 +72,7 @@ class Platform:
         before = dict(self.offsets)
         records = pa.Table.from_pylist([self.record(event) for event in events], schema=row_types.RECORD)
         ranges = [Range(topic, 0, offset, self.offsets[topic]) for topic, offset in before.items()]
-        writer, views = InProcessWriter(EVERY_SCHEMA), list(self.views)
+        writer, views = InProcessWriter(EVERY_SCHEMA, Fence(1)), list(self.views)
         writer.land(records, self.lsn, land.control(1, ranges, {}, START))
         side_inputs = SideInputs(views, 0)
         outcome = micro_batches.compute(writer, records, self.lsn, views, self._window(), START, side_inputs)

@@ -69,8 +69,11 @@ class Messages(Sessions):
             for view, lsn in lsns.items():
                 session.merge(AlertsSent(view=view, lsn=lsn))
 
-    def begin_epoch(self, after_lsn: int, reason: str) -> Epoch:
-        """Begin a new epoch; every earlier one has no effect from now on (I11)."""
+    def last_epoch(self) -> int:
+        """The newest epoch; 0 before the first one."""
+        return max((epoch.id for epoch in self.all(select(Epoch).order_by(Epoch.id.desc()).limit(1))), default=0)
+
+    def record_epoch(self, epoch: int, after_lsn: int) -> None:
+        """Keep that an epoch has begun on the hot tables, where the log ended at `after_lsn`."""
         with self.write() as session:
-            session.add(epoch := Epoch(after_lsn=after_lsn, reason=reason))
-        return epoch
+            session.merge(Epoch(id=epoch, after_lsn=after_lsn, reason="start"))

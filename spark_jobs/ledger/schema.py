@@ -169,7 +169,7 @@ class Request(Base):
 
 
 class Epoch(Base):
-    """One life of the speed application's checkpoint; a higher id fences every lower one."""
+    """One life of the speed application's checkpoint, and what it began after; `storage.fencing` numbers them."""
 
     __tablename__ = "epochs"
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)

@@ -32,6 +32,8 @@ from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import Batch, Outcome, process
 from spark_jobs.speed.status import Clock, Status
+from spark_jobs.storage import fencing, tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.session import driver, spark_session
 from spark_jobs.storage.side_inputs import SideInputs
 from spark_jobs.storage.task_files import ARROW_ROWS
@@ -64,7 +66,7 @@ class SpeedLayer:
         self.names: NamesForReaders | None = None
         self.end = continuity.EMPTY
         self.history = SchemaHistory()
-        self.epoch = 0
+        self.fence: Fence
         self.in_process: InProcessWriter
         self.side_inputs: SideInputs
 
@@ -79,19 +81,23 @@ class SpeedLayer:
         """Make topics and tables, read the log's end, catch up with the log, and land new schemas."""
         view_lock.check(self.store, self.views)
         in_force = land.create()
-        self.end = land.log_end()
-        topics.create(project_contracts(), known=self.end.topic_ids)
         partials_table.create(self.views)
+        hot = (tables.path(tables.MASTER_LOG), tables.path(tables.SPEED_PARTIALS))
+        self.fence = fencing.begin(hot, max(self.store.last_epoch(), land.log_end().epoch) + 1)
+        self.end = land.log_end()  # once more: nobody but this application lands anything from now on
+        self.store.record_epoch(self.fence.epoch, self.end.lsn)
+        topics.create(project_contracts(), known=self.end.topic_ids)
         staged_facts.clear()
         self.names = NamesForReaders(self.store, self.status)
         self.history = in_force.with_new(self.end.lsn + 1)
         self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
-        self.in_process = InProcessWriter(self.history)
-        self.epoch = max(self.store.begin_epoch(self.end.lsn, "start").id, self.end.epoch + 1)
-        self.status.set(state="catching up", epoch=self.epoch, lsn=self.end.lsn)
+        self.in_process = InProcessWriter(self.history, self.fence)
+        self.status.set(state="catching up", epoch=self.fence.epoch, lsn=self.end.lsn)
         partials_table.restore_window(self.window, self.end.lsn)
         floors, decoded = self._floors(), self.store.decoded_cut()
-        catch_up.catch_up(self.spark, self.views, floors, decoded, self.window, self.side_inputs, self._caught_up)
+        catch_up.catch_up(
+            self.spark, self.views, floors, decoded, self.window, self.side_inputs, self.fence, self._caught_up
+        )
         self.alerts.notify(self.end.lsn + 1, self.end.lsn)  # what the last life computed and did not send
         self._land_schemas()
 
@@ -146,16 +152,16 @@ class SpeedLayer:
     def _land_nothing(self, schemas: Sequence[Entry] = (), accepted_loss: str | None = None) -> None:
         """Land a micro-batch without records."""
         ranges = [continuity.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
-        control = land.control(self.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC))
+        control = land.control(self.fence.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC))
         lsn, nothing = self.end.lsn + 1, row_types.RECORD.empty_table()
         self.in_process.land(nothing, lsn, {**control, "accepted_loss": accepted_loss}, schemas)
         self._process(self.in_process.decode(nothing, lsn), lsn, 0, dt.datetime.now(dt.UTC))
-        self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.epoch)
+        self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.fence.epoch)
 
     def run(self) -> None:
         """Start the query and wait until it ends, by an exception or a stop."""
         self.start = self.starting_offsets()
-        self.folder = checkpoint.fresh(self.epoch)
+        self.folder = checkpoint.fresh(self.fence.epoch)
         query = (
             self.spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", settings().kafka)
@@ -173,7 +179,7 @@ class SpeedLayer:
             .start()
         )
         self.status.set(state="running")
-        with Housekeeping(self.store, self.broker, self.status, self.turn, lambda: self.end):
+        with Housekeeping(self.store, self.broker, self.status, self.turn, self.fence, lambda: self.end):
             query.awaitTermination()
 
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
@@ -183,18 +189,18 @@ class SpeedLayer:
             started_at = dt.datetime.now(dt.UTC)
             ranges = checkpoint.ranges(self.folder, batch_id, self.start)
             topic_ids, _ = self.broker.partitions()
-            lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.epoch)
+            lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.fence.epoch)
             size = sum(taken.until_offset - taken.from_offset for taken in ranges)
             records = self._stamped(batch, lsn)
             control = land.control(
-                self.epoch, [*ranges, *self.end.remembered], {**self.end.topic_ids, **topic_ids}, started_at
+                self.fence.epoch, [*ranges, *self.end.remembered], {**self.end.topic_ids, **topic_ids}, started_at
             )
             clock = Clock()
             land_and_decode = self._in_process if size <= settings().in_process_records else self._distributed
             count, taken = land_and_decode(records, lsn, control, clock)
             outcome = self._process(taken, lsn, count, clock.started_at)
             clock.lap("partials")
-            self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.epoch)
+            self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.fence.epoch)
             self.status.views_aside.update(outcome.failed)
             self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
             self.alerts.notify(lsn, lsn)
@@ -209,9 +215,9 @@ class SpeedLayer:
 
     def _distributed(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
         """Land by the workers, who read from Kafka once: two reads could differ (compaction, retention)."""
-        taken = take(records, self.history, landed_on=dt.datetime.now(dt.UTC).date())
+        taken = take(records, self.history, self.fence, landed_on=dt.datetime.now(dt.UTC).date())
         clock.lap("read")
-        land.commit(taken.landed, taken.records, lsn, control)
+        land.commit(taken.landed, taken.records, lsn, control, self.fence)
         clock.lap("land")
         return taken.records, taken
 

@@ -19,6 +19,7 @@ from spark_jobs.speed import partials_table
 from spark_jobs.speed.distributed import take
 from spark_jobs.speed.partials_step import process, process_again
 from spark_jobs.storage import coverage, duckdb_reader, tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.log_reader import LogRecords
 from spark_jobs.storage.side_inputs import SideInputs
 
@@ -73,6 +74,7 @@ def catch_up(
     decoded: int,
     window: IdWindow,
     side_inputs: SideInputs,
+    fence: Fence,
     progress: Callable[[Gap, Mapping[str, str]], None],
 ) -> None:
     """Compute all missing partials; `progress` hears of each gap, and why a view failed in it.
@@ -85,7 +87,7 @@ def catch_up(
     for gap in gaps(coverage.records(above), computed, wanted, decoded, settings().max_records_per_batch):
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
-        batch = take(LogRecords(spark, (gap.bounds,)), side_inputs.history)
+        batch = take(LogRecords(spark, (gap.bounds,)), side_inputs.history, fence)
         if gap.is_new:
             failed = process(batch, gap.counts, missing, window, side_inputs, started_at).failed
         else:

@@ -21,6 +21,7 @@ from spark_jobs.settings import settings
 from spark_jobs.speed.partials_table import OPEN, SPAN, in_window
 from spark_jobs.storage import coverage, data_files, tables
 from spark_jobs.storage.data_files import ROW_GROUP, FileWriter, Written
+from spark_jobs.storage.fencing import Fence
 
 log = logging.getLogger("tidemark.speed.compaction")
 
@@ -37,11 +38,11 @@ def current_span() -> int:
     return int(time.time()) // settings().span_seconds
 
 
-def compact(turn: threading.Lock) -> None:
+def compact(turn: threading.Lock, fence: Fence) -> None:
     """Compact whatever is worth it. `turn` is held for the commits of partials alone."""
     partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
     for span in fragmented(pa.table(partials.get_add_actions(flatten=True)), current_span()):
-        _join(span, current_span() if span == OPEN else span, turn)
+        _join(span, current_span() if span == OPEN else span, turn, fence)
     master_log = DeltaTable(tables.path(tables.MASTER_LOG))
     files = pa.table(master_log.get_add_actions(flatten=True))
     small = files.filter(pc.less(files["size_bytes"], LOG_FILE))["partition.landed_on"]
@@ -51,7 +52,7 @@ def compact(turn: threading.Lock) -> None:
             log.info("compacted %s of %s: %d small files", tables.MASTER_LOG, day, count)
 
 
-def trim(up_to_lsn: int, turn: threading.Lock) -> None:
+def trim(up_to_lsn: int, turn: threading.Lock, fence: Fence) -> None:
     """Remove the compacted files whose rows are all published, as far as the window of known ids does not need them.
 
     File by file: nothing is read or written again.
@@ -63,7 +64,7 @@ def trim(up_to_lsn: int, turn: threading.Lock) -> None:
         files = pa.table(table.get_add_actions(flatten=True))
         old = pc.less_equal(files["max.lsn"], min(up_to_lsn, needed_from - 1))
         if removed := files.filter(pc.and_(old, pc.greater(files["partition.span"], OPEN)))["path"].to_pylist():
-            data_files.swap(table, removed, ())
+            data_files.swap(table, removed, (), fence.committing)
 
 
 def fragmented(added: pa.Table, now: int) -> list[int]:
@@ -74,13 +75,16 @@ def fragmented(added: pa.Table, now: int) -> list[int]:
     return [OPEN] * (spans.count(OPEN) >= MANY_COMMITS) + sorted(again)
 
 
-def _join(span: int, into: int, turn: threading.Lock) -> None:
+def _join(span: int, into: int, turn: threading.Lock, fence: Fence) -> None:
     """Join the files of a span, in one version, to one per kind of row in the span `into`."""
     table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+    files = pa.table(table.get_add_actions(flatten=True))
+    joined = files.filter(pc.equal(files["partition.span"], span))["path"].to_pylist()
     there = table.to_pyarrow_dataset(file_pruning_predicate=[(SPAN, "=", str(span))])
     written = [file for kind, rows in _by_kind(there).items() for file in _written(kind, rows, into)]
     with turn:  # between a micro-batch's look at the table and its commit, removed files would be a conflict
-        data_files.replace(table, (SPAN, str(span)), written)
+        table.update_incremental()
+        data_files.swap(table, joined, written, fence.committing, is_new=False)
     log.info("compacted %s of span %d: %d files", tables.SPEED_PARTIALS, span, len(written))
 
 

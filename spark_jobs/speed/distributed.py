@@ -27,6 +27,7 @@ from spark_jobs.speed.pass_rows import FIXED, laid_out, record_rows
 from spark_jobs.speed.staged_facts import StagedFactsWriter
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import FileWriter, Written
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.side_inputs import SideInputs
 from spark_jobs.storage.task_files import Batches, Task, reported
@@ -49,6 +50,7 @@ class StagedBatch:
     """
 
     spark: SparkSession
+    fence: Fence
     rejects: pa.Table
     landed: list[Written]
     records: int
@@ -67,15 +69,17 @@ class StagedBatch:
         files = [file for _, file in task_files.files(report).get(PARTIALS, ())]
         return Derived(files=files, rejects=_of_kind(report, row_types.REJECT_ROW), failed=failed)
 
-    def commit(self, derived: Derived, control_rows: Sequence[pa.Table], lsn: int) -> None:
+    def commit(self, derived: Derived, control_rows: Sequence[pa.Table]) -> None:
         root = tables.path(tables.SPEED_PARTIALS)
-        data_files.commit_beside(derived.files, control_rows, root, (SPAN, OPEN), lsn)
+        data_files.commit_beside(derived.files, control_rows, root, (SPAN, OPEN), self.fence.committing)
 
     def close(self, side_inputs: SideInputs) -> None:
         data_files.discard(self.facts)
 
 
-def take(records: DataFrame | LogRecords, history: SchemaHistory, landed_on: date | None = None) -> StagedBatch:
+def take(
+    records: DataFrame | LogRecords, history: SchemaHistory, fence: Fence, landed_on: date | None = None
+) -> StagedBatch:
     """Decode `records` (columns of row_types.RECORD); with `landed_on`, also write them to the log's files."""
     frame, read = records.tasks() if isinstance(records, LogRecords) else (records, iter)
     task = _taking(read, history, landed_on, tables.path(tables.MASTER_LOG), staged_facts.root())
@@ -84,6 +88,7 @@ def take(records: DataFrame | LogRecords, history: SchemaHistory, landed_on: dat
     log_files = files.get(LOG_FILES, [])
     return StagedBatch(
         spark=frame.sparkSession,
+        fence=fence,
         rejects=_of_kind(report, row_types.REJECT_ROW),
         landed=[file for _, file in log_files],
         records=sum(count for count, _ in log_files),

@@ -19,6 +19,7 @@ from spark_jobs.speed.continuity import LogEnd
 from spark_jobs.speed.status import Status
 from spark_jobs.storage import tables
 from spark_jobs.storage.data_files import vacuum
+from spark_jobs.storage.fencing import Fence
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
@@ -30,10 +31,16 @@ class Housekeeping:
     """A thread beside the query; `turn` is the lock that a micro-batch holds."""
 
     def __init__(
-        self, store: Store, broker: Broker, status: Status, turn: threading.Lock, end: Callable[[], LogEnd]
+        self,
+        store: Store,
+        broker: Broker,
+        status: Status,
+        turn: threading.Lock,
+        fence: Fence,
+        end: Callable[[], LogEnd],
     ) -> None:
         self._store, self._broker, self._status = store, broker, status
-        self._turn, self._end = turn, end
+        self._turn, self._fence, self._end = turn, fence, end
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._retention = broker.retention_ms()
@@ -50,7 +57,7 @@ class Housekeeping:
         while not self._stopped.wait(settings().heartbeat_seconds):
             try:
                 self._look()
-                compaction.compact(self._turn)
+                compaction.compact(self._turn, self._fence)
                 self._answer_one_request()
             except Exception as error:
                 log.exception("housekeeping goes on after an error")
@@ -81,7 +88,7 @@ class Housekeeping:
         self._store.answer_request(request.id, answer)
 
     def _trim(self, up_to_lsn: int) -> dict[str, Any]:
-        compaction.trim(up_to_lsn, self._turn)
+        compaction.trim(up_to_lsn, self._turn, self._fence)
         # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
         hot = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
         files = {table: vacuum(tables.path(table), UNREAD_HOURS) for table in hot}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.contracts import row_types, schema_history
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
@@ -20,14 +20,15 @@ from spark_jobs.speed.partials_step import Derived
 from spark_jobs.speed.partials_table import OPEN, SPAN
 from spark_jobs.speed.pass_rows import ids_of, partial_rows, partials_schema, record_rows, views_over
 from spark_jobs.storage import tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 
 
 class InProcessWriter:
     """The log and the partials, opened once. `history`: the schemas that judge the records."""
 
-    def __init__(self, history: SchemaHistory) -> None:
-        self._history = history
+    def __init__(self, history: SchemaHistory, fence: Fence) -> None:
+        self._history, self._fence = history, fence
         self._log = DeltaTable(tables.path(tables.MASTER_LOG))
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
@@ -36,12 +37,13 @@ class InProcessWriter:
         row = batch_row(records.num_rows, lsn, control)
         day = row["landed_on"][0].as_py()
         parts = [stamped(records, day), schema_history.rows(schemas, day), row]
-        _append(self._log, _in_schema(parts, row_types.LOG), lsn)
+        _append(self._log, _in_schema(parts, row_types.LOG), self._fence, lsn)
 
     def decode(self, records: pa.Table, lsn: int) -> "InProcessBatch":
         """Decode the records of one lsn."""
         decoded = decode_logged(records, self._history)
-        return InProcessBatch(self._partials, lsn, decoded, record_rows(row_types.REJECT_ROW, decoded.rejects))
+        rejects = record_rows(row_types.REJECT_ROW, decoded.rejects)
+        return InProcessBatch(self._partials, self._fence, lsn, decoded, rejects)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class InProcessBatch:
     """A micro-batch in memory (a `partials_step.Batch`)."""
 
     table: DeltaTable
+    fence: Fence
     lsn: int
     decoded: Decoded
     rejects: pa.Table
@@ -61,9 +64,9 @@ class InProcessBatch:
         rows = [schema.empty_table(), *partial_rows(passed, schema)]
         return Derived(rows, rejects=record_rows(row_types.REJECT_ROW, passed.rejects), failed=passed.failed)
 
-    def commit(self, derived: Derived, control_rows: Sequence[pa.Table], lsn: int) -> None:
+    def commit(self, derived: Derived, control_rows: Sequence[pa.Table]) -> None:
         rows = _in_schema([*derived.rows, *control_rows], derived.rows[0].schema)
-        _append(self.table, rows.append_column(SPAN, pa.repeat(pa.scalar(OPEN, pa.int64()), rows.num_rows)), lsn)
+        _append(self.table, rows.append_column(SPAN, pa.repeat(pa.scalar(OPEN, pa.int64()), rows.num_rows)), self.fence)
 
     def close(self, side_inputs: SideInputs) -> None:
         side_inputs.add(self.lsn, self.decoded.facts)
@@ -74,7 +77,7 @@ def _in_schema(parts: list[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables(parts, promote_options="default").select(schema.names).cast(schema).combine_chunks()
 
 
-def _append(table: DeltaTable, rows: pa.Table, lsn: int) -> None:
+def _append(table: DeltaTable, rows: pa.Table, fence: Fence, lsn: int | None = None) -> None:
     table.update_incremental()  # a version that removes files since the last one would be a conflict
-    properties = CommitProperties(custom_metadata={"lsn": str(lsn)})
-    write_deltalake(table, rows, mode="append", schema_mode="merge", commit_properties=properties)
+    with fence.committing(table, lsn) as properties:
+        write_deltalake(table, rows, mode="append", schema_mode="merge", commit_properties=properties)

@@ -6,6 +6,7 @@ files of a micro-batch + lsn -> master.log -> where the log ends
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.speed.continuity import EMPTY, LogEnd, Range
 from spark_jobs.storage import data_files, ddl, log_reader, tables
 from spark_jobs.storage.data_files import Written
+from spark_jobs.storage.fencing import Fence
 
 BEFORE_ALL = 0
 """The lsn of the schemas that are in force when a log begins."""
@@ -32,18 +34,19 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
         history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
         today = dt.datetime.now(dt.UTC).date()
         rows, root = schema_history.rows(history.entries, today), tables.path(tables.MASTER_LOG)
-        data_files.commit_beside([], [rows], root, ("landed_on", today), BEFORE_ALL)
+        data_files.commit_beside([], [rows], root, ("landed_on", today), partial(Fence(0).committing, lsn=BEFORE_ALL))
     return history
 
 
-def commit(files: Sequence[Written], records: int, lsn: int, control: Mapping[str, object]) -> None:
+def commit(files: Sequence[Written], records: int, lsn: int, control: Mapping[str, object], fence: Fence) -> None:
     """Commit files, of so many records, at `lsn` with their `__batch__` row. `control`: fields of `row_types.BATCH`.
 
     All are in the partition of the day that `files` were made for.
     """
     row = batch_row(records, lsn, control)
     day = files[0].value if files else row["landed_on"][0].as_py()
-    data_files.commit_beside(files, [row], tables.path(tables.MASTER_LOG), ("landed_on", day), lsn)
+    lands = partial(fence.committing, lsn=lsn)
+    data_files.commit_beside(files, [row], tables.path(tables.MASTER_LOG), ("landed_on", day), lands)
 
 
 def stamped(records: pa.Table, landed_on: dt.date) -> pa.Table:

@@ -49,8 +49,8 @@ class Batch(Protocol):
     def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Mapping[str, pa.Table]) -> Derived:
         """The partials of all facts but `duplicates` (columns of COORDINATES, lsn may be absent)."""
 
-    def commit(self, derived: Derived, control_rows: Sequence[pa.Table], lsn: int) -> None:
-        """One version of speed.partials, up to `lsn`, with the partials and the control rows."""
+    def commit(self, derived: Derived, control_rows: Sequence[pa.Table]) -> None:
+        """One version of speed.partials, with the partials and the control rows."""
 
     def close(self, side_inputs: SideInputs) -> None:
         """Release the facts; if they are in memory, later micro-batches may see them as side inputs."""
@@ -90,7 +90,7 @@ def process(
     about = {"views": computed, "started_at": started_at, "finished_at": dt.datetime.now(dt.UTC)}
     controls = [(lsn, {**about, "records": records, **outcome.counts(lsn)}) for lsn, records in counts.items()]
     rows = [outcome.rejects, *verdict_rows(verdict), control_rows(row_types.BATCH_ROW, controls)]
-    batch.commit(derived, rows, max(counts))
+    batch.commit(derived, rows)
     for lsn in counts:
         window.add(lsn, verdict.ids.get(lsn, b""), dt.datetime.now(dt.UTC))
     batch.close(side_inputs)
@@ -101,9 +101,8 @@ def process_again(
     batch: Batch, lsns: Collection[int], views: Sequence[View], duplicates: pa.Table, side_inputs: SideInputs
 ) -> Mapping[str, str]:
     """Compute partials of `views` for lsns whose `duplicates` are known from before; returns why a view failed."""
-    last = max(lsns)
-    derived, computed = _without_failures(batch, views, duplicates, side_inputs.before(last))
-    batch.commit(derived, [control_rows(row_types.BATCH_ROW, ((lsn, {"views": computed}) for lsn in lsns))], last)
+    derived, computed = _without_failures(batch, views, duplicates, side_inputs.before(max(lsns)))
+    batch.commit(derived, [control_rows(row_types.BATCH_ROW, ((lsn, {"views": computed}) for lsn in lsns))])
     batch.close(side_inputs)
     return derived.failed
 

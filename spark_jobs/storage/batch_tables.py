@@ -34,7 +34,7 @@ def files(table: str, version: int | None = None) -> list[dict[str, Any]]:
 
 def overwrite(table: str, written: Iterable[Written]) -> int:
     """A version with these files alone; returns it."""
-    data_files.commit(tables.path(table), written, {}, "overwrite")
+    data_files.commit(tables.path(table), written, "overwrite")
     return duckdb_reader.version(table)
 
 

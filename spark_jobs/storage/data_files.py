@@ -7,8 +7,8 @@ committed is not seen by any reader, and `vacuum` removes it in time. `files_wit
 import json
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import reduce
@@ -32,6 +32,9 @@ WITH_STATISTICS = ("lsn", "kind", "view", "day", "occurred_at")
 
 ROW_GROUP = 20_000
 """Rows with their own bounds where rows are in the order of their key: a look for one key skips most of them."""
+
+Committing = Callable[[DeltaTable], AbstractContextManager[CommitProperties]]
+"""Whether and how a writer may commit to a table that is up to date: see `fencing`."""
 
 LONGEST = 32
 """The characters of a text bound; a longer least value is cut there, a longer greatest value is left out."""
@@ -153,56 +156,64 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, str) and len(value) > LONGEST
 
 
+@contextmanager
+def freely(table: DeltaTable) -> Iterator[CommitProperties]:
+    """Commit without a fence."""
+    yield CommitProperties()
+
+
 def commit(
-    root: str, files: Iterable[Written], about: Mapping[str, str], mode: Literal["append", "overwrite"] = "append"
+    root: str,
+    files: Iterable[Written],
+    mode: Literal["append", "overwrite"] = "append",
+    committing: Committing = freely,
 ) -> None:
-    """Make the files part of the table at `root`, or its only ones, in one version. `about`: the commit's metadata."""
-    table = DeltaTable(root)
-    table.create_write_transaction(
-        _actions(files, is_new=True),
-        mode,
-        table.schema(),
-        table.metadata().partition_columns,
-        commit_properties=CommitProperties(custom_metadata=dict(about)),
-    )
+    """Make the files part of the table at `root`, or its only ones, in one version."""
+    _commit(DeltaTable(root), _actions(files, is_new=True), mode, committing)
 
 
-def swap(read: DeltaTable, removed: Collection[str], files: Iterable[Written]) -> None:
-    """Put `files` in the place of the files `removed` (paths of add actions) of `read`, in one version."""
+def swap(
+    read: DeltaTable,
+    removed: Collection[str],
+    files: Iterable[Written],
+    committing: Committing = freely,
+    is_new: bool = True,
+) -> None:
+    """Put `files` in the place of the files `removed` (paths of add actions) of `read`, in one version.
+
+    is_new: whether rows change; False for the same rows in other files.
+    """
     now = int(time.time() * 1000)
-    read.create_write_transaction(
-        [*(RemoveAction(path, True, now) for path in removed), *_actions(files, is_new=True)],
-        "append",
-        read.schema(),
-        read.metadata().partition_columns,
-    )
+    actions = [*(RemoveAction(path, is_new, now) for path in removed), *_actions(files, is_new)]
+    _commit(read, actions, "append", committing)
 
 
 def commit_beside(
-    files: Iterable[Written], rows: Iterable[pa.Table], root: str, partition: tuple[str, object], lsn: int
+    files: Iterable[Written],
+    rows: Iterable[pa.Table],
+    root: str,
+    partition: tuple[str, object],
+    committing: Committing,
 ) -> None:
     """One version with the files, and with the `rows`, all of one schema, in a file of their own."""
     with FileWriter(root, partition) as last:
         for table in rows:
             last.add(table)
-        commit(root, [*files, *last.written()], {"lsn": str(lsn)})
+        commit(root, [*files, *last.written()], committing=committing)
 
 
-def replace(read: DeltaTable, partition: tuple[str, str], files: Iterable[Written]) -> None:
-    """Replace the files of a partition, as it was when `read` was opened; what came later stays.
-
-    For the same rows in other files.
-    """
-    read.create_write_transaction(
-        _actions(files, is_new=False),
-        "overwrite",
-        read.schema(),
-        read.metadata().partition_columns,
-        partition_filters=[(partition[0], "=", partition[1])],
-    )
+def _commit(
+    table: DeltaTable,
+    actions: list[AddAction | RemoveAction],
+    mode: Literal["append", "overwrite"],
+    committing: Committing,
+) -> None:
+    with committing(table) as properties:
+        columns = table.metadata().partition_columns
+        table.create_write_transaction(actions, mode, table.schema(), columns, commit_properties=properties)
 
 
-def _actions(files: Iterable[Written], is_new: bool) -> list[AddAction]:
+def _actions(files: Iterable[Written], is_new: bool) -> list[AddAction | RemoveAction]:
     now = int(time.time() * 1000)
     return [
         AddAction(f.path, f.size, {f.partition: f.value} if f.partition else {}, now, is_new, f.stats) for f in files

@@ -24,6 +24,7 @@ from spark_jobs.registry.views import Views, project_views
 from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import log_reader
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
 
@@ -80,7 +81,7 @@ class Lake:
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now)
         computed = [view for view in self.views if views is None or view.name in views]
         schemas = log_reader.read_schema_history().with_new(lsn) if new_schemas else log_reader.read_schema_history()
-        writer = InProcessWriter(schemas)
+        writer = InProcessWriter(schemas, Fence(1))
         writer.land(records, lsn, control, schemas.within(lsn - 1, lsn))
         side_inputs = SideInputs(computed, 0, schemas)
         micro_batches.compute(writer, records, lsn, computed, self._window, now, side_inputs)
@@ -93,7 +94,7 @@ class Lake:
         side_inputs = SideInputs(list(self.views), 0, schemas)
         decoded = self.store.decoded_cut()
         catch_up.catch_up(
-            self.spark, list(self.views), {}, decoded, self._window, side_inputs, lambda gap, failed: None
+            self.spark, list(self.views), {}, decoded, self._window, side_inputs, Fence(1), lambda *told: None
         )
 
     def _records(

@@ -11,6 +11,7 @@ from spark_jobs.publication.rollback import rollback
 from spark_jobs.settings import settings
 from spark_jobs.speed import compaction, partials_table
 from spark_jobs.storage import coverage, tables
+from spark_jobs.storage.fencing import Fence
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -255,9 +256,9 @@ def test_b1_a_new_view_is_filled_over_lsns_whose_partials_were_trimmed(
     lake.land([order(1), order(2)])
     lake.land([order(1), order(3)])
     lake.run("r1")
-    compaction.compact(threading.Lock())
+    compaction.compact(threading.Lock(), Fence(1))
     lake.land([order(4), order(5)])
-    compaction.trim(2, threading.Lock())
+    compaction.trim(2, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3]
     lake.use("orders_by_day", "orders_by_colour")
     lake.land([order(4), order(6)])

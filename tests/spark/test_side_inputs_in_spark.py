@@ -9,6 +9,7 @@ from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.quality.reconciliation.agreement import agree
 from spark_jobs.speed import catch_up
 from spark_jobs.storage import tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from tests.spark.lake import Lake, event
 
@@ -59,9 +60,10 @@ def test_catch_up_over_many_micro_batches_gives_each_its_model(lake: Lake) -> No
     lake.use("payments_scored")
     for number, events in enumerate(([model(1, -1.0)], [payment(1), model(2, 1.0)], [payment(2)]), 1):
         assert lake.land(events, views=[]) == number
-    ensure_serving(lake.rows, lake.views, lake.store)
+    assert ensure_serving(lake.rows, lake.views, lake.store).waiting == ("payments_scored",), "it has no partials yet"
     views = list(lake.views)
     window, inputs = IdWindow(3600, 1000), SideInputs(views, 0)
-    catch_up.catch_up(lake.spark, views, {}, 0, window, inputs, lambda gap, outcome: None)
+    catch_up.catch_up(lake.spark, views, {}, 0, window, inputs, Fence(1), lambda gap, outcome: None)
     assert lake.rows(f"SELECT count(*) FROM {tables.SPEED_PARTIALS} WHERE view = 'payments_scored_v1'") == [(2,)]
+    ensure_serving(lake.rows, lake.views, lake.store)
     assert scores(lake) == {"p1": (WEIGHTS - 1, 1), "p2": (WEIGHTS + 1, 2)}

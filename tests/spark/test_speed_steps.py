@@ -22,11 +22,13 @@ from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import process
 from spark_jobs.storage import tables
 from spark_jobs.storage.coverage import covered
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
 from tests.spark.lake import event
 
 NOW = dt.datetime.now(dt.UTC)
+FENCE = Fence(1)
 ORDERS = [event("order_placed", n, store_id=n % 3 + 1, colour=("red", "blue")[n % 2]) for n in range(40)]
 PAGES = [event("page_viewed", 100 + n, user_id=n % 4 + 1) for n in range(20)]
 
@@ -57,8 +59,8 @@ CONTROL = land.control(1, [], {}, NOW)
 
 def on_workers(frame, lsn, views, window):
     """Land and compute a micro-batch as the application does with a large one."""
-    taken = take(frame, EVERY_SCHEMA, landed_on=NOW.date())
-    land.commit(taken.landed, taken.records, lsn, CONTROL)
+    taken = take(frame, EVERY_SCHEMA, FENCE, landed_on=NOW.date())
+    land.commit(taken.landed, taken.records, lsn, CONTROL, FENCE)
     return process(taken, {lsn: taken.records}, views, window, SideInputs([], 0), NOW)
 
 
@@ -81,7 +83,7 @@ def totals(spark, view, measure, above=0):
 def test_both_ways_write_the_same_rows(spark, hot_tables):
     twice = [*ORDERS, *PAGES, ORDERS[3], ORDERS[3]]
     mixed = pa.concat_tables([records(twice, 1), records([b"{"], 1, topic="order_placed", first_offset=90)])
-    writer = InProcessWriter(EVERY_SCHEMA)
+    writer = InProcessWriter(EVERY_SCHEMA, FENCE)
     writer.land(mixed, 1, CONTROL)
     short = micro_batches.compute(writer, mixed, 1, hot_tables, IdWindow(3600, 1000), NOW)
     again = mixed.set_column(0, "lsn", pa.array([2] * mixed.num_rows, pa.int64()))
@@ -96,7 +98,9 @@ def test_both_ways_write_the_same_rows(spark, hot_tables):
 def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
     same = pa.concat_tables([records(ORDERS, 1), records(ORDERS, 1, topic="order_placed", first_offset=500)])
     frame = spark.createDataFrame(same).repartition(4)
-    outcome = process(take(frame, EVERY_SCHEMA), {1: 80}, hot_tables, IdWindow(3600, 1000), SideInputs([], 0), NOW)
+    outcome = process(
+        take(frame, EVERY_SCHEMA, FENCE), {1: 80}, hot_tables, IdWindow(3600, 1000), SideInputs([], 0), NOW
+    )
     assert outcome.counts(1) == {"facts": 40, "rejects": 0, "duplicates": 40}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     verdicts = partials_table.duplicates(1, 1)
@@ -105,18 +109,20 @@ def test_a_duplicate_in_another_task_counts_once(spark, hot_tables):
 
 def test_a_duplicate_of_an_earlier_micro_batch_counts_once_also_after_a_restart(spark, hot_tables):
     window = IdWindow(3600, 1000)
-    micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 1), 1, hot_tables, window, NOW)
-    again = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 2), 2, hot_tables, window, NOW)
+    micro_batches.compute(InProcessWriter(EVERY_SCHEMA, FENCE), records(ORDERS, 1), 1, hot_tables, window, NOW)
+    again = micro_batches.compute(InProcessWriter(EVERY_SCHEMA, FENCE), records(ORDERS, 2), 2, hot_tables, window, NOW)
     assert again.counts(2)["facts"] == 0
     restored = IdWindow(3600, 1000)
     partials_table.restore_window(restored, 2)
-    later = micro_batches.compute(InProcessWriter(EVERY_SCHEMA), records(ORDERS, 3), 3, hot_tables, restored, NOW)
+    later = micro_batches.compute(
+        InProcessWriter(EVERY_SCHEMA, FENCE), records(ORDERS, 3), 3, hot_tables, restored, NOW
+    )
     assert later.counts(3)["duplicates"] == 40
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
 
 
 def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
-    writer = InProcessWriter(EVERY_SCHEMA)
+    writer = InProcessWriter(EVERY_SCHEMA, FENCE)
     whole = records(ORDERS, 1)
     writer.land(whole, 1, CONTROL)
     micro_batches.compute(writer, whole, 1, hot_tables, IdWindow(3600, 1000), NOW)
@@ -124,23 +130,25 @@ def test_i10_a_crash_between_the_two_commits_is_caught_up(spark, hot_tables):
     writer.land(lost, 2, CONTROL)
     window = IdWindow(3600, 1000)
     partials_table.restore_window(window, 2)
-    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), FENCE, lambda gap, outcome: None)
     assert covered(0).keys() == {1, 2}
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the five repeated orders count once"
     assert spark.table(tables.SPEED_PARTIALS).where("view = 'sessions_v1'").count() == 20
     again = []
-    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, outcome: again.append(gap))
+    catch_up.catch_up(
+        spark, hot_tables, {}, 0, window, SideInputs([], 0), FENCE, lambda gap, outcome: again.append(gap)
+    )
     assert again == [], "a second catch-up finds nothing"
 
 
 def test_a_new_view_is_caught_up_and_obeys_the_verdicts_of_the_past(spark, hot_tables):
     old = [view for view in hot_tables if view.name != "orders_by_colour"]
-    window, writer = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA)
+    window, writer = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA, FENCE)
     for lsn in (1, 2):  # the second micro-batch repeats the first
         part = records(ORDERS, lsn, first_offset=lsn * 100)
         writer.land(part, lsn, CONTROL)
         micro_batches.compute(writer, part, lsn, old, window, NOW)
-    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, outcome: None)
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), FENCE, lambda gap, outcome: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40
     assert totals(spark, "orders_by_hour_v1", "orders") == 40, "the views that were there are not computed twice"
     assert len(partials_table.duplicates(1, 2)) == 40, "verdicts are not written twice"
@@ -153,7 +161,7 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
         return one(connection, view, *others)
 
     one = partials._computed
-    window, writer, part = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA), records(ORDERS, 1)
+    window, writer, part = IdWindow(3600, 1000), InProcessWriter(EVERY_SCHEMA, FENCE), records(ORDERS, 1)
     writer.land(part, 1, CONTROL)
     with monkeypatch.context() as patch:
         patch.setattr(partials, "_computed", broken)
@@ -161,14 +169,14 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(spark, hot_ta
     assert outcome.failed == {"orders_by_colour_v1": "ArrowInvalid: broken on purpose"}
     assert "orders_by_colour_v1" not in covered(0)[1].views
     assert totals(spark, "orders_by_hour_v1", "orders") == 40
-    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), lambda gap, found: None)
+    catch_up.catch_up(spark, hot_tables, {}, 0, window, SideInputs([], 0), FENCE, lambda gap, found: None)
     assert totals(spark, "orders_by_colour_v1", "orders") == 40, "the next start computes what it lacks"
 
 
 def test_the_log_says_where_it_ends(spark, hot_tables):
     ranges = [land.Range("order_placed", 0, 0, 40)]
     part = records(ORDERS, 1)
-    InProcessWriter(EVERY_SCHEMA).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW))
+    InProcessWriter(EVERY_SCHEMA, FENCE).land(part, 1, land.control(7, ranges, {"order_placed": "id"}, NOW))
     end = land.log_end()
     assert (end.lsn, end.epoch) == (1, 7)
     assert end.offsets == {("order_placed", 0): 40}

@@ -20,6 +20,7 @@ from spark_jobs.speed import compaction, continuity, land, partials_table
 from spark_jobs.speed.compaction import MANY_COMMITS, MANY_LOG_FILES, fragmented
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import coverage, duckdb_reader, tables
+from spark_jobs.storage.fencing import Fence
 from tests import micro_batches
 from tests.local_platform import Platform, market
 
@@ -36,7 +37,7 @@ class Speed:
         self.market = Platform([])
         land.create()
         partials_table.create(self.views)
-        self.writer, self.window, self.lsn = InProcessWriter(EVERY_SCHEMA), IdWindow(3600, 1000), 0
+        self.writer, self.window, self.lsn = InProcessWriter(EVERY_SCHEMA, Fence(1)), IdWindow(3600, 1000), 0
 
     def micro_batches(self, count: int) -> None:
         for _ in range(count):
@@ -71,7 +72,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def compact() -> None:
-    compaction.compact(threading.Lock())
+    compaction.compact(threading.Lock(), Fence(1))
 
 
 def rows(table: str) -> Counter[str]:
@@ -140,7 +141,7 @@ def test_micro_batches_and_compaction_take_turns(
         def __exit__(self, *_: object) -> None:
             pass
 
-    compaction.compact(Turn())  # type: ignore[arg-type]
+    compaction.compact(Turn(), Fence(1))  # type: ignore[arg-type]
     speed.micro_batches(1)
     assert sorted(coverage.covered(0)) == list(range(1, MANY_COMMITS + 3))
     assert spans()[0] == 2
@@ -197,13 +198,13 @@ def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
         at(span)
         speed.micro_batches(2)
         compact()
-    compaction.trim(6, threading.Lock())
+    compaction.trim(6, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [1, 2, 3, 4, 5, 6], "their ids may still be repeated"
     small = settings().model_copy(update={"id_window_max_ids": 1})
     monkeypatch.setattr(partials_table, "settings", lambda: small)
-    compaction.trim(3, threading.Lock())
+    compaction.trim(3, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "a file is removed when all of it is published"
-    compaction.trim(6, threading.Lock())
+    compaction.trim(6, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [5, 6], "the newest ids stay known"
     restored = IdWindow(3600, 1000)
     partials_table.restore_window(restored, 6)

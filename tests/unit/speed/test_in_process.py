@@ -14,6 +14,7 @@ from spark_jobs.registry.views import project_views
 from spark_jobs.speed import land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
 
@@ -40,7 +41,7 @@ def test_duplicates_and_rejects_of_all_event_types_in_one_micro_batch(platform_h
 def _writer() -> InProcessWriter:
     land.create()
     partials_table.create(list(project_views()))
-    return InProcessWriter(EVERY_SCHEMA)
+    return InProcessWriter(EVERY_SCHEMA, Fence(1))
 
 
 def records() -> pa.Table:

@@ -17,6 +17,7 @@ from spark_jobs.registry.views import project_views
 from spark_jobs.speed import land
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.storage import tables
+from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 
 MODEL = project_contracts().of("payments_model_promoted")
@@ -37,7 +38,7 @@ def records(lsn: int, *versions: int, topic: str = MODEL.topic) -> pa.Table:
 
 def landed(given: SideInputs, lsn: int, *versions: int, topic: str = MODEL.topic) -> pa.Table:
     found = records(lsn, *versions, topic=topic)
-    InProcessWriter(given.history).land(found, lsn, land.control(1, [], {}, NOW))
+    InProcessWriter(given.history, Fence(1)).land(found, lsn, land.control(1, [], {}, NOW))
     return found
 
 
