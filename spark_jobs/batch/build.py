@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import repeat
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +17,7 @@ from spark_jobs.batch.build_units import NewVersion, new_versions, planned
 from spark_jobs.batch.derive import Staged, Wanted, derive
 from spark_jobs.batch.hot_keys import hot_keys
 from spark_jobs.batch.merge import columns, merge
-from spark_jobs.batch.progress import Say, watched
+from spark_jobs.batch.progress import Say, fenced, watched
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.runs import BASE
@@ -26,6 +27,7 @@ from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import batch_tables, duckdb_reader, tables, task_files
+from spark_jobs.storage.data_files import Committing
 from spark_jobs.storage.fact_slices import Slice
 from spark_jobs.storage.side_inputs import SideInputs
 
@@ -43,9 +45,11 @@ def build(spark: SparkSession, store: Store, views: Views, run_id: str, say: Say
         say(f"nothing is new at cut {run.cut}: publication {current.id} stands")
         store.progress(run_id, "build", nothing_new=True)
         return
-    for task, version in _built(spark, store, tasks, say):
-        say(_recorded(store, task, version))
-    store.progress(run_id, "build", nothing_new=False)
+    with store.writing(run_id) as held:
+        for task, version in _built(spark, store, tasks, fenced(held), say):
+            held.renew()  # so the version is this process's own
+            say(_recorded(store, task, version))
+        store.progress(run_id, "build", nothing_new=False)
 
 
 def _tasks(store: Store, views: Views, run: Run, sources: dict[str, Source]) -> list[BuildTask]:
@@ -76,7 +80,7 @@ def _new_days(views: Iterable[View], above: int, cut: int) -> dict[str, list[str
 
 
 def _built(
-    spark: SparkSession, store: Store, tasks: Sequence[BuildTask], say: Say
+    spark: SparkSession, store: Store, tasks: Sequence[BuildTask], committing: Committing, say: Say
 ) -> Iterator[tuple[BuildTask, NewVersion]]:
     """Each task with what it made."""
     work = [task for task in tasks if task.mode is not BuildMode.SAME]
@@ -101,7 +105,7 @@ def _built(
         store.progress(run_id)  # still not superseded
         results = [[next(done) for _ in plan.units] for plan in plans]
         with ThreadPoolExecutor(settings().cores) as pool:
-            yield from zip(work, pool.map(new_versions, plans, results), strict=True)
+            yield from zip(work, pool.map(new_versions, plans, results, repeat(committing)), strict=True)
 
 
 def _wanted(tasks: Iterable[BuildTask]) -> list[Wanted]:

@@ -17,6 +17,7 @@ from spark_jobs.expressions.epoch import at_micros, since_epoch
 from spark_jobs.ledger.source import Source
 from spark_jobs.settings import settings
 from spark_jobs.storage import batch_tables, duckdb_reader, tables
+from spark_jobs.storage.data_files import Committing
 
 MANY_CLOSED = 64
 """So many small files of closed results are written again, as a few large ones."""
@@ -161,7 +162,7 @@ def _horizon(task: BuildTask, view: SequenceView, staged: Staged) -> datetime | 
     return horizon if task.base.horizon is None else max(horizon, task.base.horizon)
 
 
-def new_versions(plan: Plan, done: Sequence[Done]) -> NewVersion:
+def new_versions(plan: Plan, done: Sequence[Done], committing: Committing) -> NewVersion:
     """Make the files of the units part of the view's tables, one commit each."""
     task, view = plan.task, plan.task.view
     bases = task.base.versions or (None,) * len(view.tables)
@@ -169,11 +170,11 @@ def new_versions(plan: Plan, done: Sequence[Done]) -> NewVersion:
     for number, (table, base) in enumerate(zip(view.tables, bases, strict=True)):
         written = [file for unit in done for file in unit.files.get(table, ())]
         if task.mode is BuildMode.FULL or base is None:
-            versions.append(batch_tables.overwrite(table, written))
+            versions.append(batch_tables.overwrite(table, written, committing))
             continue
         touched = [unit for unit, made in zip(plan.units, done, strict=True) if unit.built and not made.is_untouched]
         removed = {address.removeprefix(f"{tables.path(table)}/") for unit in touched for address in unit.built[number]}
-        versions.append(batch_tables.swap(table, removed, written, base))
+        versions.append(batch_tables.swap(table, removed, written, base, committing))
     results = versions[1] if len(versions) > 1 else None
     seconds = sum(unit.seconds for unit in done) + plan.staged_seconds
     return NewVersion(Source(versions[0], results, task.cut, plan.horizon), seconds)

@@ -24,7 +24,7 @@ from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME, of_duplicates
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, tables, task_files
-from spark_jobs.storage.data_files import ROW_GROUP
+from spark_jobs.storage.data_files import ROW_GROUP, Committing
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.lsn_ranges import Scope
 from spark_jobs.storage.task_files import AHEAD, PORTION, SHARES_PER_CORE, Batches, Files, Task, Writers
@@ -41,12 +41,15 @@ JudgedBy = tuple[SchemaHistory, int]
 """The schemas of the log, and the cut up to which they count."""
 
 
-def decoded(spark: SparkSession, todo: Scope, judged_by: JudgedBy, folder: str) -> Files:
-    """The files that the records of the lsns to do become, by table. `folder`: for temporary files."""
+def decoded(spark: SparkSession, todo: Scope, judged_by: JudgedBy, folder: str, committing: Committing) -> Files:
+    """The files that the records of the lsns to do become, by table. `folder`: for temporary files.
+
+    The index of identities knows them when this is done.
+    """
     frame, read = LogRecords(spark, tuple(todo.ranges())).tasks()
     files = _written(frame, _decoding(read, judged_by, folder))
     staged = [file.address for _, file in files.pop(IDENTITY_FILE, [])]
-    types, losers = identity_index.losers(spark, staged, todo, folder)
+    types, losers = identity_index.losers(spark, staged, todo, folder, committing)
     return files | _rewritten(spark, files, types, losers) if losers else files
 
 

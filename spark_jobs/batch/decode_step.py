@@ -5,7 +5,8 @@ quarantine -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,20 +17,39 @@ from pyspark.sql import SparkSession
 from spark_jobs.batch import decode_job, identity_index, quarantine_release, replacing
 from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, JudgedBy, fact_columns
-from spark_jobs.batch.progress import Say, watched
+from spark_jobs.batch.progress import Say, fenced, watched
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
-from spark_jobs.storage import batch_tables, data_files, ddl, duckdb_reader, log_reader, tables, task_files
-from spark_jobs.storage.data_files import Written, files_within
+from spark_jobs.storage import data_files, ddl, duckdb_reader, log_reader, tables, task_files
+from spark_jobs.storage.data_files import Committing, Written, files_within
 from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Range, Scope, covering, joined, scope
 from spark_jobs.storage.task_files import Files
 
 AGAIN = "decoded_again"
 """The key in a run's summary for ranges of older lsns."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables as they were when their old files were looked up; a commit fails where somebody else has made one."""
+
+    read: Mapping[str, DeltaTable]
+    committing: Committing
+
+    def replace(self, table: str, removed: Iterable[str], files: Sequence[Written], losing: Collection[str]) -> None:
+        """Put the files in the place of those removed.
+
+        What was made, and written again with fewer rows (`losing`), is discarded.
+        """
+        paths = [address.removeprefix(f"{tables.path(table)}/") for address in removed]
+        again = [file for file in files if file.address not in losing]
+        if paths or again:
+            data_files.swap(self.read[table], paths, again, self.committing)
+        data_files.discard(file for file in files if file.address in losing)
 
 
 def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
@@ -39,8 +59,12 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
     create_tables()
     history = log_reader.read_schema_history()
     todo = scope(run.previous_cut, run.cut, _again(store, run, history, say))
-    summary = {} if todo.is_empty else _decode(spark, store, run, todo, (history, run.cut), say)
-    store.progress(run.run_id, "decode", **summary)
+    with store.writing(run.run_id) as held:
+        run = store.active_run(run.run_id)
+        if run.step != "plan":  # another process has done it meanwhile
+            return
+        summary = {} if todo.is_empty else _decode(spark, store, run, todo, (history, run.cut), fenced(held), say)
+        store.progress(run.run_id, "decode", **summary)
 
 
 def create_tables() -> None:
@@ -80,26 +104,29 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[Range]:
         return covering(con, " UNION ALL ".join(sources))
 
 
-def _decode(spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, say: Say) -> dict[str, Any]:
+def _decode(
+    spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, committing: Committing, say: Say
+) -> dict[str, Any]:
     with task_files.scratch(f"decode.{run.run_id}") as folder:
         with watched(spark, store, run.run_id, "decode", say):
-            made = decode_job.decoded(spark, todo, judged_by, folder)
-        old = {table: _overlapping(table, todo) for table in tables.decoded(project_contracts().event_types)}
+            made = decode_job.decoded(spark, todo, judged_by, folder, committing)
+        read = {table: DeltaTable(tables.path(table)) for table in tables.decoded(project_contracts().event_types)}
+        old = {table: _overlapping(table, of, todo) for table, of in read.items()}
         changed = dict(run.summary.get("changed_days", {}))
         if todo.again:
             changed = days_together([changed, replacing.changed_days(spark, old, _addresses(made), todo)])
             store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
         again = {tables.QUARANTINE, tables.DUPLICATES, *map(tables.facts, changed)} if todo.again else set()
-        return _write(spark, todo, made, old, again, say)
+        return _write(spark, todo, made, old, again, Tables(read, committing), say)
 
 
 def _addresses(files: Files) -> dict[str, list[str]]:
     return {table: [file.address for _, file in of] for table, of in files.items()}
 
 
-def _overlapping(table: str, todo: Scope) -> list[str]:
+def _overlapping(table: str, read: DeltaTable, todo: Scope) -> list[str]:
     """The table's files that may have rows of the lsns to do, or of newer ones, which a try that died has left."""
-    files = files_within(DeltaTable(tables.path(table)), {"lsn": [*todo.again, (todo.previous + 1, None)]})
+    files = files_within(read, {"lsn": [*todo.again, (todo.previous + 1, None)]})
     return [f"{tables.path(table)}/{path}" for path in files["path"].to_pylist()]
 
 
@@ -109,7 +136,13 @@ def _types_with_facts() -> list[str]:
 
 
 def _write(
-    spark: SparkSession, todo: Scope, made: Files, old: dict[str, list[str]], again: set[str], say: Say
+    spark: SparkSession,
+    todo: Scope,
+    made: Files,
+    old: dict[str, list[str]],
+    again: set[str],
+    read: Tables,
+    say: Say,
 ) -> dict[str, Any]:
     """Put the made rows in the place of old ones: of the new lsns, and in the tables `again` of those decoded again.
 
@@ -125,19 +158,8 @@ def _write(
     rest, losing = replacing.only(spark, keep)
     for table in tables.decoded(project_contracts().event_types):
         files = [file for _, file in (*rest.get(table, ()), *made.get(table, ()))]
-        replace(table, [address for address in old[table] if address in losing], files, losing)
+        read.replace(table, [address for address in old[table] if address in losing], files, losing)
     quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)
     facts = sum(counts.values()) - counts[tables.facts(RECORD_OUTCOME)]
     say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
     return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
-
-
-def replace(table: str, removed: Iterable[str], files: Iterable[Written], losing: Collection[str]) -> None:
-    """Put the files in the place of those removed; what was made, and written again with fewer rows, is discarded."""
-    files = list(files)
-    batch_tables.swap(
-        table,
-        [address.removeprefix(f"{tables.path(table)}/") for address in removed],
-        [file for file in files if file.address not in losing],
-    )
-    data_files.discard(file for file in files if file.address in losing)

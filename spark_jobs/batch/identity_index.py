@@ -16,14 +16,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.partials import in_order
 from spark_jobs.expressions.dialect import Dialect, listed
-from spark_jobs.storage import batch_tables, ddl, duckdb_reader, tables, task_files
-from spark_jobs.storage.data_files import ROW_GROUP, FileWriter
+from spark_jobs.storage import data_files, ddl, duckdb_reader, tables, task_files
+from spark_jobs.storage.data_files import ROW_GROUP, Committing, FileWriter
 from spark_jobs.storage.fact_slices import Slice
 from spark_jobs.storage.lsn_ranges import Scope
 from spark_jobs.storage.task_files import ARROW_ROWS, Batches, Task
@@ -54,25 +55,30 @@ def create() -> None:
     ddl.create(tables.IDENTITIES, schema, partition_by=[BUCKET], properties=ddl.looked_up_by("lsn"))
 
 
-def losers(spark: SparkSession, staged: Sequence[str], todo: Scope, folder: str) -> tuple[set[str], list[str]]:
+def losers(
+    spark: SparkSession, staged: Sequence[str], todo: Scope, folder: str, committing: Committing
+) -> tuple[set[str], list[str]]:
     """The facts that are not the first of their identity: their event types, and staged files (columns of STAGED).
 
     staged: files of the facts of the lsns to do. The index has those that are, when this is done.
     """
-    buckets = _buckets(todo)
+    read = DeltaTable(tables.path(tables.IDENTITIES))
+    buckets = _buckets(read, todo)
     report = task_files.run(task_files.shares(spark, BUCKETS), _comparing(buckets, staged, todo, folder))
     files, root = task_files.files(report), f"{tables.path(tables.IDENTITIES)}/"
     joined = (address for bucket in buckets for address in bucket.joined if address.startswith(root))
     removed = {address.removeprefix(root) for address in joined}
-    batch_tables.swap(tables.IDENTITIES, removed, [file for _, file in files.pop(tables.IDENTITIES, [])])
+    written = [file for _, file in files.pop(tables.IDENTITIES, [])]
+    if removed or written:
+        data_files.swap(read, removed, written, committing)
     types = {row["name"] for row in report.to_pylist() if row["file"] is None}
     return types, [file.address for _, file in files.get(LOSERS, ())]
 
 
-def _buckets(todo: Scope) -> list[_Bucket]:
+def _buckets(read: DeltaTable, todo: Scope) -> list[_Bucket]:
     """The buckets with their files; where there is no index yet, the facts' own files stand for it."""
     buckets = [_Bucket(number) for number in range(BUCKETS)]
-    indexed = batch_tables.files(tables.IDENTITIES)
+    indexed = pa.table(read.get_add_actions(flatten=True)).to_pylist()
     if not indexed and todo.previous:
         sent = [contract.event_type for contract in project_contracts() if not contract.is_outcome]
         facts = [address for event_type in sent for address in Slice(todo.previous).files(event_type)]

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.store import LedgerError, RunActive, Store
+from spark_jobs.ledger.store import Busy, LedgerError, Store
 from spark_jobs.orchestration.interface import RUN_ID, TRY_LATER
 from spark_jobs.serving.formatting import Answer, Format, printable, text
 from spark_jobs.serving.sql import SqlError, ask, connect
@@ -51,12 +51,13 @@ def ledger_step(run_id: str | None = None) -> Iterator[Store]:
     def stop(number: int, frame: FrameType | None) -> None:
         """At once: waiting for Spark's threads would outlast the caller's patience; its JVM ends with this process."""
         _failed(store, run_id, f"stopped by signal {number}")
+        store.give_back_all()
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, stop)
     try:
         yield store
-    except RunActive as error:
+    except Busy as error:
         _leave(str(error), TRY_LATER)
     except LedgerError as error:
         _failed(store, run_id, str(error))

@@ -5,10 +5,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from spark_jobs.ledger.database import LedgerError, Sessions
+from spark_jobs.ledger.database import LedgerError
+from spark_jobs.ledger.leases import Busy, Held, Leases, kept_alive
 from spark_jobs.ledger.publications import in_force
 from spark_jobs.ledger.schema import Audit, Build, HotKey, Publication, Run
 from spark_jobs.ledger.source import Source
@@ -18,11 +19,16 @@ BASE = "base"
 """In a run's summary: the id of the publication that its builds go on from; missing before there was one."""
 
 
-class RunActive(LedgerError):
+BATCH_TABLES = "facts and batch tables"
+WRITER_PATIENCE_SECONDS = 90.0
+"""Longer than the lease of a writer that was killed."""
+
+
+class RunActive(Busy):
     """Another run is at work: try again when it has ended."""
 
 
-class Runs(Sessions):
+class Runs(Leases):
     def begin_run(self, planned: Run) -> Run:
         """Write the plan, or return the plan of this run's first try. RunActive while another run is at work."""
         now, run_id = datetime.now(UTC), planned.run_id
@@ -49,6 +55,23 @@ class Runs(Sessions):
         finally:
             with self.write() as session:
                 session.delete(session.get_one(Run, run_id))
+
+    @contextmanager
+    def writing(self, run_id: str) -> Iterator[Held]:
+        """Alone with the facts and the batch tables; the run lives as long as this process does.
+
+        Busy where another process holds them, be it for the same run.
+        """
+        with (
+            self.holding(BATCH_TABLES, WRITER_PATIENCE_SECONDS) as held,
+            kept_alive(held, lambda: self._lives(run_id)),
+        ):
+            yield held
+
+    def _lives(self, run_id: str) -> None:
+        with self.write() as session:
+            alive = update(Run).where(Run.run_id == run_id, Run.state == "active")
+            session.execute(alive.values(progressed_at=datetime.now(UTC)))
 
     def active_run(self, run_id: str) -> Run:
         """The run, for its next step, and active from now on. RunActive while another run is at work."""

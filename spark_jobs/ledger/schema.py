@@ -179,11 +179,12 @@ class Epoch(Base):
 
 
 class Lease(Base):
-    """What one process alone may do, until then."""
+    """What one process alone may do, until then. `number` grows with every holder: it fences what they write."""
 
     __tablename__ = "leases"
     name: Mapped[str] = mapped_column(primary_key=True)
     holder: Mapped[str]
+    number: Mapped[int] = mapped_column(default=1)
     until: Mapped[datetime]
 
 

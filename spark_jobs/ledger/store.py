@@ -7,17 +7,17 @@ transaction, so each is atomic on its own.
 from sqlalchemy import URL
 
 from spark_jobs.ledger.database import LedgerError, connect
-from spark_jobs.ledger.leases import Leases
+from spark_jobs.ledger.leases import Busy
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.runs import RunActive, Runs
 from spark_jobs.ledger.view_versions import ViewVersions
 
-__all__ = ["LedgerError", "RunActive", "Store", "open"]
+__all__ = ["Busy", "LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Leases, Runs, Publications, ViewVersions, ModelVersions):
+class Store(Messages, Runs, Publications, ViewVersions, ModelVersions):
     """Messages, leases, runs (plans, builds, audits), publications (sources, pins), definitions, trained models."""
 
 

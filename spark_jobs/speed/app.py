@@ -7,6 +7,7 @@ It exits on any exception of a micro-batch; the supervisor starts it again, and 
 import datetime as dt
 import json
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
+from spark_jobs.ledger.leases import kept_alive
 from spark_jobs.messaging import topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import load_views
@@ -43,6 +45,10 @@ log = logging.getLogger("tidemark.speed")
 FETCH_WAIT_MS = 10
 """A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
 them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
+
+ONE_APPLICATION = "the speed layer"
+WAIT_SECONDS = 90.0
+"""Longer than the lease of an application that was killed on another machine."""
 
 PROPERTIES = {
     # Readers' names are the Thrift server's business; a metastore client would be a tenth of this JVM's start.
@@ -236,9 +242,20 @@ def main() -> int:
     for noisy in ("kafka", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     store = ledger.open()
+    holder = f"{socket.gethostname()}:{settings().run_dir}"
+    try:
+        # Before anything else: an application that waits here has not touched what the other one writes.
+        with store.holding(ONE_APPLICATION, WAIT_SECONDS, holder) as held, kept_alive(held, lambda: None):
+            return _run(store)
+    except ledger.Busy as error:
+        log.error("%s; or it was killed there, and the next try goes on", error)
+        return 1
+
+
+def _run(store: ledger.Store) -> int:
     jvm = driver(settings(), settings().speed_memory_mb, settings().server_java_options)
     spark = spark_session("tidemark-speed", **PROPERTIES, **jvm)
-    held = lease.acquire(spark)
+    locks = lease.acquire(spark)
     broker = Broker(project_contracts().topics)
     layer = SpeedLayer(spark, store, broker)
     layer.status.keep_beating()
@@ -254,7 +271,7 @@ def main() -> int:
         layer.close()
         broker.close()
         spark.stop()
-        del held
+        del locks
     return 0
 
 

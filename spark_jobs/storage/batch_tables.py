@@ -1,6 +1,7 @@
 """The tables of builds: create one, know the files of a version, and write the next version.
 
-A batch table has one writer: the active run. A version goes on from the one that is published, whatever lies above it.
+A batch table has one writer: the active run, held to it by `committing`. A version goes on from the one that is
+published, whatever lies above it.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,7 +12,7 @@ from deltalake import DeltaTable
 
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
-from spark_jobs.storage.data_files import Written
+from spark_jobs.storage.data_files import Committing, Written
 
 
 def create(table: str, schema: pa.Schema) -> None:
@@ -32,16 +33,19 @@ def files(table: str, version: int | None = None) -> list[dict[str, Any]]:
     return actions
 
 
-def overwrite(table: str, written: Iterable[Written]) -> int:
+def overwrite(table: str, written: Iterable[Written], committing: Committing) -> int:
     """A version with these files alone; returns it."""
-    data_files.commit(tables.path(table), written, "overwrite")
+    data_files.commit(tables.path(table), written, "overwrite", committing)
     return duckdb_reader.version(table)
 
 
-def swap(table: str, removed: Collection[str], written: Collection[Written], base: int | None = None) -> int:
+def swap(table: str, removed: Collection[str], written: Collection[Written], base: int, committing: Committing) -> int:
     """Version `base` with files in the place of those that are removed (their paths); returns the new version."""
-    if base is not None and duckdb_reader.version(table) != base:  # what an unpublished run left on top must not stay
-        DeltaTable(tables.path(table)).restore(base)
+    read = DeltaTable(tables.path(table))
+    if read.version() != base:  # what an unpublished run left on top must not stay
+        with committing(read) as properties:
+            read.restore(base, commit_properties=properties)
+        read = DeltaTable(tables.path(table))
     if removed or written:
-        data_files.swap(DeltaTable(tables.path(table)), removed, written)
+        data_files.swap(read, removed, written, committing)
     return duckdb_reader.version(table)

@@ -109,14 +109,14 @@ def test_a_retry_after_a_crash_between_two_tables_leaves_what_one_try_would(
     lake.use("orders_by_day")
     lake.land([order(1), order(1), b"{"], topic="order_placed")
     lake.plan("r1")
-    real = decode_step.replace
+    real = decode_step.Tables.replace
 
-    def crash_at_the_end(table: str, *others: Any) -> None:
+    def crash_at_the_end(read: decode_step.Tables, table: str, *others: Any) -> None:
         if table == tables.DUPLICATES:
             raise OSError("killed")
-        real(table, *others)
+        real(read, table, *others)
 
-    monkeypatch.setattr(decode_step, "replace", crash_at_the_end)
+    monkeypatch.setattr(decode_step.Tables, "replace", crash_at_the_end)
     with pytest.raises(OSError, match="killed"):
         lake.build("r1")
     monkeypatch.undo()

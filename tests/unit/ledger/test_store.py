@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, create_engine, make_url, update
 
+from spark_jobs.ledger import leases, runs
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.leases import LeaseLost
 from spark_jobs.ledger.schema import Base, Build, Meta, Request, Run
-from spark_jobs.ledger.store import LedgerError, RunActive, Store
+from spark_jobs.ledger.store import Busy, LedgerError, RunActive, Store
 
 
 @pytest.fixture
@@ -233,3 +235,36 @@ def test_a_pin_needs_a_new_name_and_a_live_publication(store: Store) -> None:
         store.begin_pin("q", publication.id, 3, datetime.now(UTC))
     with pytest.raises(LedgerError, match="no pin is called p"):
         store.drop_pin("p")
+
+
+def test_b11_one_process_writes_for_a_run_also_if_another_has_its_id(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "WRITER_PATIENCE_SECONDS", 0.0)
+    plan(store, "r1")
+    with store.writing("r1") as first, pytest.raises(Busy, match="facts and batch tables"), store.writing("r1"):
+        pass
+    with store.writing("r1") as second:
+        assert second.number == first.number + 1
+        with pytest.raises(LeaseLost):
+            first.renew()
+
+
+def test_b11_a_run_whose_process_lives_is_not_superseded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "SECONDS", 0.06)
+    plan(store, "r1")
+    with store.write() as session:
+        session.execute(update(Run).values(progressed_at=(long_ago := datetime.now(UTC) - timedelta(days=1))))
+    with store.writing("r1"):
+        while (run := store.run("r1")) is None or run.progressed_at == long_ago:
+            pass  # its sign of life comes by itself
+        with pytest.raises(RunActive, match="run r1 is active"):
+            plan(store, "r2")
+
+
+def test_b11_what_a_stopped_process_held_is_free_at_once(store: Store) -> None:
+    plan(store, "r1")
+    with store.holding("x") as held:
+        store.give_back_all()
+        with pytest.raises(LeaseLost), store.holding("x", patience=0):
+            held.renew()
