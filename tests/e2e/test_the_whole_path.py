@@ -67,9 +67,17 @@ def send(platform: Platform, tmp_path: Path, *values: str, topic: str = "order_p
     platform.tidemark("send", topic, "--file", str(file))
 
 
-def trigger_batch_layer(platform: Platform) -> str:
+def trigger_batch_layer(platform: Platform, **how: str) -> str:
     """A run by REST; its id."""
-    return str(platform.airflow("/dags/batch_layer/dagRuns", {"logical_date": None})["dag_run_id"])
+    return str(platform.airflow("/dags/batch_layer/dagRuns", {"logical_date": None, **how})["dag_run_id"])
+
+
+def assert_i16(platform: Platform) -> None:
+    """One publication per logical run, and no cut falls but by a rollback."""
+    made = [one for one in json.loads(platform.tidemark("batch", "status", "--json"))["publications"] if one["run"]]
+    assert len({one["run"] for one in made}) == len(made)
+    cuts = [one["cut"] for one in sorted(made, key=lambda one: int(one["id"]))]
+    assert cuts == sorted(cuts)
 
 
 def state_of(platform: Platform, run_id: str) -> str:
@@ -144,6 +152,11 @@ STARTS: dict[str, Callable[[Platform], list[str]]] = {
     "a failed task is cleared": mend_and_clear,
     "without a key": lambda platform: [trigger_batch_layer(platform)],
     "a backfill of three days": partial(backfill, days=3),
+    "a backfill, a day by hand and a run by hand at once": lambda platform: [
+        *backfill(platform, days=2),
+        trigger_batch_layer(platform, partition_key=moment(days_ago=1)[:10]),
+        trigger_batch_layer(platform),
+    ],
 }
 
 
@@ -153,6 +166,7 @@ STARTS: dict[str, Callable[[Platform], list[str]]] = {
         "a failed task is cleared",
         pytest.param("without a key", marks=pytest.mark.fault),
         pytest.param("a backfill of three days", marks=pytest.mark.fault),
+        pytest.param("a backfill, a day by hand and a run by hand at once", marks=pytest.mark.fault),
     ],
 )
 def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platform, start: str) -> None:
@@ -168,6 +182,7 @@ def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platfo
 
     await_true(ended, 1200, f"{start}: the runs do not end", every=8)
     assert {state_of(fed, run) for run in runs} == {"success"}
+    assert_i16(fed)
     assert "Data Docs" not in fed.tidemark("agreement"), "the agreement has nothing to complain of"
     assert answers(fed) == before
     assert fed.tidemark("verify")

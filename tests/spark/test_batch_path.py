@@ -286,3 +286,39 @@ def test_sequences_changed_equal_full_also_for_rows_before_the_horizon(lake: Lak
     assert [(row[0], row[3]) for row in lake.served("sessions")] == [(10, 1), (7, 2), (7, 3), (8, 1), (9, 1)]
     lake.run("r4", mode="full")
     assert {table: lake.rows(f"SELECT * FROM batch.{table}") for table in changed} == changed
+
+
+def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_back(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "MANY_COMMITS", 1)
+    lake.use("orders_by_day", "sessions")
+    numbers, seen = iter(range(1000)), [(0, 0)]
+
+    def land() -> None:
+        one = next(numbers)
+        lake.land([order(one), order(one, DAY2, store_id=2), page(500 + one, DAY1, f"{one:02d}:00:00")])
+
+    def look() -> None:
+        [(pages,)] = lake.rows("SELECT coalesce(sum(pages), 0) FROM serving.sessions")
+        seen.append((sum(counts(lake)), pages))
+
+    land()
+    ensure_serving(lake.rows, lake.views, lake.store)
+    steps = [
+        look,
+        land,
+        lambda: compaction.compact(threading.Lock(), Fence(1)),
+        lambda: lake.run("r1"),
+        land,
+        lambda: compaction.trim(1, threading.Lock(), Fence(1)),
+        lambda: lake.run("r2", mode="full"),
+        lambda: rollback(lake.rows, lake.views, lake.store),
+        land,
+        lambda: lake.run("r3", days=[DAY1]),
+    ]
+    for step in steps:
+        step()
+        look()
+    assert seen == sorted(seen), "a count fell"
+    assert sorted(set(seen)) == [(0, 0), (2, 1), (4, 2), (6, 3), (8, 4)], "each counts once, as soon as it lands"
