@@ -297,7 +297,7 @@ def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_bac
 
     def land() -> None:
         one = next(numbers)
-        lake.land([order(one), order(one, DAY2, store_id=2), page(500 + one, DAY1, f"{one:02d}:00:00")])
+        lake.land([order(one), order(50 + one, DAY2, store_id=2), page(500 + one, DAY1, f"{one:02d}:00:00")])
 
     def look() -> None:
         [(pages,)] = lake.rows("SELECT coalesce(sum(pages), 0) FROM serving.sessions")

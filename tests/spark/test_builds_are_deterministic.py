@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs.batch import derive, merge
+from spark_jobs.batch import build_units, derive, merge
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables, task_files
 from tests.spark.lake import Lake
@@ -55,7 +55,7 @@ def laid_out_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def divided_finely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges of a few keys, a file for each."""
-    monkeypatch.setattr(tables, "ROWS_PER_FILE", 3)
+    monkeypatch.setattr(build_units, "ROWS_AT_ONCE", 3)
 
 
 def in_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
