@@ -15,13 +15,15 @@ from pyspark.sql import SparkSession
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.settings import settings
-from spark_jobs.speed import partials_table
+from spark_jobs.speed import land, partials_table
 from spark_jobs.speed.distributed import take
 from spark_jobs.speed.partials_step import process, process_again
 from spark_jobs.storage import coverage, duckdb_reader, tables
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.log_reader import LogRecords
 from spark_jobs.storage.side_inputs import SideInputs
+
+LSNS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,7 @@ def catch_up(
     floors, decoded: as in `gaps`; a view without a floor is needed from the first lsn on.
     """
     wanted = {view.column: floors.get(view.column, 0) for view in views}
-    above = min(wanted.values(), default=0)
-    computed = {lsn: computed_at.views for lsn, computed_at in coverage.covered(above).items()}
-    for gap in gaps(coverage.records(above), computed, wanted, decoded, settings().max_records_per_batch):
+    for gap in all_gaps(wanted, decoded):
         missing = [view for view in views if view.column in gap.views]
         started_at = dt.datetime.now(dt.UTC)
         batch = take(LogRecords(spark, (gap.bounds,)), side_inputs.history, fence)
@@ -93,6 +93,15 @@ def catch_up(
         else:
             failed = process_again(batch, gap.counts, missing, _duplicates(gap, decoded), side_inputs)
         progress(gap, failed)
+
+
+def all_gaps(floors: Mapping[str, int], decoded: int) -> Iterator[Gap]:
+    """The gaps between log and partials, portion by portion: a new view asks for the whole past."""
+    head = land.log_end().lsn
+    for above in range(min(floors.values(), default=head), head, LSNS_AT_ONCE):
+        upto = min(above + LSNS_AT_ONCE, head)
+        computed = {lsn: computed_at.views for lsn, computed_at in coverage.covered(above, upto).items()}
+        yield from gaps(coverage.records(above, upto), computed, floors, decoded, settings().max_records_per_batch)
 
 
 def _duplicates(gap: Gap, decoded: int) -> pa.Table:

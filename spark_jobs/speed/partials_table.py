@@ -15,7 +15,7 @@ from spark_jobs.storage import ddl, duckdb_reader, tables
 
 SPAN = "span"
 OPEN = 0
-"""The span of rows as they were committed; `compaction` takes them to the span of the time it runs."""
+"""The span of rows as they were committed; `compaction` takes them to periods of the clock, as `tiers` says."""
 LOOK_BACK = 5_000
 """Lsns that are looked at together."""
 

@@ -26,6 +26,7 @@ class Computed:
 
 
 AT_ONCE = 10_000
+LAST = 2**63 - 1
 Covered = Mapping[int, Computed]
 
 
@@ -34,16 +35,16 @@ def landed(above: int) -> Mapping[int, datetime]:
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", above))
 
 
-def records(above: int) -> Mapping[int, int]:
-    """Number of records per landed lsn > `above`."""
-    return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.records", above))
+def records(above: int, upto: int) -> Mapping[int, int]:
+    """Number of records per landed lsn in (above, upto]."""
+    return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.records", above, upto))
 
 
-def covered(above: int) -> Covered:
-    """Coverage of lsns > `above`; an lsn has a control row per pass (catch-up of a new view adds one)."""
+def covered(above: int, upto: int | None = None) -> Covered:
+    """Coverage of lsns in (above, upto]; an lsn has a control row per pass (catch-up of a new view adds one)."""
     computed, known_sets = dict[int, Computed](), dict[frozenset[str], frozenset[str]]()
     for lsn, views, at in _control_rows(
-        tables.SPEED_PARTIALS, "view", "lsn, control.views, control.finished_at::TIMESTAMPTZ", above
+        tables.SPEED_PARTIALS, "view", "lsn, control.views, control.finished_at::TIMESTAMPTZ", above, upto
     ):
         known = computed.get(lsn, Computed(frozenset(), None))
         together = known.views | frozenset(views)  # one object for all lsns: the views hardly ever change
@@ -79,20 +80,22 @@ def holes(cut: int, head: int, coverage: Covered, column: str) -> list[int]:
     return [n for n in range(cut + 1, head + 1) if n not in coverage or column not in coverage[n].views]
 
 
-def _control_rows(table: str, column: str, wanted: str, above: int) -> Iterator[tuple[Any, ...]]:
-    """`wanted` of the `__batch__` rows above an lsn, in its order.
+def _control_rows(
+    table: str, column: str, wanted: str, above: int, upto: int | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """`wanted` of the `__batch__` rows in (above, upto], in the order of their lsns.
 
     DuckDB reads those parts of the control struct alone: the ids beside them are a thousand times larger.
     """
     root = tables.path(table)
     if not DeltaTable.is_deltatable(root):
         return
-    bounds: Bounds = {"lsn": [(above + 1, None)], column: [(row_types.BATCH_ROW, row_types.BATCH_ROW)]}
+    bounds: Bounds = {"lsn": [(above + 1, upto)], column: [(row_types.BATCH_ROW, row_types.BATCH_ROW)]}
     files = [f"{root}/{unquote(path)}" for path in files_within(DeltaTable(root), bounds)["path"].to_pylist()]
     if not files:
         return
-    query = f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? ORDER BY lsn"
+    query = f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? AND lsn <= ? ORDER BY lsn"
     with duckdb_session.connect() as connection:
-        answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above])
+        answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above, upto or LAST])
         for rows in answer.to_arrow_reader(AT_ONCE):
             yield from zip(*(values.to_pylist() for values in rows.columns), strict=True)

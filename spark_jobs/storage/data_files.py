@@ -36,8 +36,9 @@ ROW_GROUP = 20_000
 Committing = Callable[[DeltaTable], AbstractContextManager[CommitProperties]]
 """Whether and how a writer may commit to a table that is up to date: see `fencing`."""
 
-LONGEST = 32
-"""The characters of a text bound; a longer least value is cut there, a longer greatest value is left out."""
+LONGEST = 256
+"""The characters of a text bound; a longer least value is cut there, a longer greatest value is left out. The name of a
+view's column is shorter: files of one kind of row are known by it."""
 
 
 @dataclass(frozen=True)

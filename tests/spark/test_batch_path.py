@@ -9,7 +9,7 @@ from spark_jobs.batch import decode_step
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, partials_table
+from spark_jobs.speed import compaction, partials_table, tiers
 from spark_jobs.storage import coverage, tables
 from spark_jobs.storage.fencing import Fence
 from tests.spark.lake import Lake, event
@@ -251,7 +251,7 @@ def test_b1_a_new_view_is_filled_over_lsns_whose_partials_were_trimmed(
 ) -> None:
     small = settings().model_copy(update={"id_window_max_ids": 1})
     monkeypatch.setattr(partials_table, "settings", lambda: small)
-    monkeypatch.setattr(compaction, "MANY_COMMITS", 1)
+    monkeypatch.setattr(tiers, "MANY_COMMITS", 1)
     lake.use("orders_by_day")
     lake.land([order(1), order(2)])
     lake.land([order(1), order(3)])

@@ -3,11 +3,11 @@
 import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
@@ -16,16 +16,19 @@ from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, continuity, land, partials_table
-from spark_jobs.speed.compaction import MANY_COMMITS, MANY_LOG_FILES, fragmented
+from spark_jobs.speed import compaction, continuity, land, log_compaction, partials_table, tiers
 from spark_jobs.speed.in_process import InProcessWriter
-from spark_jobs.storage import coverage, duckdb_reader, tables
+from spark_jobs.speed.log_compaction import MANY_LOG_FILES
+from spark_jobs.speed.tiers import MANY_COMMITS
+from spark_jobs.storage import coverage, data_files, duckdb_reader, tables
 from spark_jobs.storage.fencing import Fence
 from tests import micro_batches
 from tests.local_platform import Platform, market
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-SPAN = 1_000_000
+DAY = 86_400
+T0 = 2_860 * 7 * DAY
+"""Where a week, and all shorter periods, begin."""
 VIEWS = {"orders_by_day_v1", "trades_v1", "bus_latest_v1"}
 
 
@@ -55,24 +58,16 @@ def speed(platform_home: Path) -> Speed:
 
 
 @pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let it be a span of the clock."""
-    return lambda span: monkeypatch.setattr(compaction.time, "time", lambda: span * settings().span_seconds)
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the fewest files be worth a compaction."""
-
-    def set_limits() -> None:
-        monkeypatch.setattr(compaction, "MANY_COMMITS", 1)
-        monkeypatch.setattr(compaction, "MANY_LOG_FILES", 2)
-
-    return set_limits
+    monkeypatch.setattr(tiers, "MANY_COMMITS", 1)
+    monkeypatch.setattr(log_compaction, "MANY_LOG_FILES", 2)
 
 
-def compact() -> None:
-    compaction.compact(threading.Lock(), Fence(1))
+def compact(at: float = T0) -> None:
+    """All that is worth it at that time."""
+    while compaction.compact(threading.Lock(), Fence(1), at):
+        pass
 
 
 def rows(table: str) -> Counter[str]:
@@ -83,29 +78,28 @@ def _all(table: str) -> list[dict[str, Any]]:
     return duckdb_reader.dataset(table).to_table().to_pylist()
 
 
+def added() -> pa.Table:
+    return pa.table(DeltaTable(tables.path(tables.SPEED_PARTIALS)).get_add_actions(flatten=True))
+
+
 def spans() -> Counter[int]:
     """Number of files per span."""
-    added = pa.table(DeltaTable(tables.path(tables.SPEED_PARTIALS)).get_add_actions(flatten=True))
-    return Counter(added["partition.span"].to_pylist())
+    return Counter(added()["partition.span"].to_pylist())
 
 
-def test_a_compaction_keeps_every_row_and_leaves_a_file_per_kind_of_row(
-    speed: Speed, at: Callable[[int], None]
-) -> None:
+def test_a_compaction_keeps_every_row_and_leaves_a_file_per_kind_of_row(speed: Speed) -> None:
     speed.micro_batches(MANY_COMMITS)
     before = rows(tables.SPEED_PARTIALS)
-    at(SPAN)
     compact()
     assert rows(tables.SPEED_PARTIALS) == before
     kinds = {row["view"] for row in _all(tables.SPEED_PARTIALS)}
     assert kinds > VIEWS
-    assert spans() == {SPAN: len(kinds)}
+    assert spans() == {T0: len(kinds)}
     assert sorted(coverage.covered(0)) == list(range(1, MANY_COMMITS + 1))
 
 
-def test_a_file_has_the_columns_of_its_kind_in_the_order_of_the_key(speed: Speed, at: Callable[[int], None]) -> None:
+def test_a_file_has_the_columns_of_its_kind_in_the_order_of_the_key(speed: Speed) -> None:
     speed.micro_batches(MANY_COMMITS)
-    at(SPAN)
     compact()
     of_trades = [
         file
@@ -125,12 +119,9 @@ def test_few_micro_batches_wait_for_more(speed: Speed) -> None:
     assert set(spans()) == {0}
 
 
-def test_micro_batches_and_compaction_take_turns(
-    speed: Speed, at: Callable[[int], None], eager: Callable[[], None]
-) -> None:
+def test_micro_batches_and_compaction_take_turns(speed: Speed) -> None:
     """What is committed while files are read and written stays, and the next micro-batch finds no conflict."""
     speed.micro_batches(MANY_COMMITS)
-    at(SPAN)
 
     class Turn:
         """A micro-batch comes first."""
@@ -141,73 +132,183 @@ def test_micro_batches_and_compaction_take_turns(
         def __exit__(self, *_: object) -> None:
             pass
 
-    compaction.compact(Turn(), Fence(1))  # type: ignore[arg-type]
-    speed.micro_batches(1)
-    assert sorted(coverage.covered(0)) == list(range(1, MANY_COMMITS + 3))
-    assert spans()[0] == 2
-    at(SPAN + 1)
-    eager()
+    compaction.compact(Turn(), Fence(1), T0)  # type: ignore[arg-type]
+    speed.micro_batches(MANY_COMMITS - 1)
+    assert spans()[0] == MANY_COMMITS
     compact()
     once = Counter(row["lsn"] for row in _all(tables.SPEED_PARTIALS) if row["view"] == row_types.BATCH_ROW)
-    assert once == dict.fromkeys(range(1, MANY_COMMITS + 3), 1)
+    assert once == dict.fromkeys(range(1, 2 * MANY_COMMITS + 1), 1)
     assert 0 not in spans()
 
 
-def test_a_span_that_is_over_is_compacted_once_more(speed: Speed, at: Callable[[int], None]) -> None:
-    at(SPAN)
-    for _ in range(2):
-        speed.micro_batches(MANY_COMMITS)
-        compact()
-    several = spans()[SPAN]
-    compact()
-    assert spans()[SPAN] == several, "the span still goes on"
+@pytest.mark.usefixtures("eager")
+def test_d1_files_are_as_few_after_a_week_as_after_an_hour(speed: Speed) -> None:
+    """A file per kind of row for each period that has settled, of lengths that grow."""
+    kinds, counts = 0, []
+    for number in range(48):  # a micro-batch each four hours, for eight days
+        speed.micro_batches(1)
+        compact(T0 + number * 14_400)
+        kinds = kinds or added().num_rows
+        counts.append(added().num_rows)
     before = rows(tables.SPEED_PARTIALS)
-    at(SPAN + 1)
-    compact()
-    assert spans() == {SPAN: several // 2}
+    assert sorted(coverage.covered(0)) == list(range(1, 49))
+    assert max(counts) <= 14 * kinds, "at most 3 of six hours, 4 of a day, 7 of a week, with what has not settled"
+    compact(T0 + 21 * DAY)
+    assert spans() == {T0: kinds, T0 + 7 * DAY: kinds}
     assert rows(tables.SPEED_PARTIALS) == before
-    assert not fragmented(
-        pa.table(DeltaTable(tables.path(tables.SPEED_PARTIALS)).get_add_actions(flatten=True)), SPAN + 1
+
+
+def test_d1_what_settles_becomes_part_of_ever_longer_periods() -> None:
+    at = T0 + 5 * DAY + 7 * 3_600
+    span = 120
+
+    def period(after: int) -> int | None:
+        return tiers.period(at, at + after)
+
+    assert period(span) is None, "the span is over, and has not settled"
+    assert [period(after) for after in (span + 18, 1_100, 4_200)] == [at, at, at]
+    assert period(5 * 3_600 + 3_600) == T0 + 5 * DAY + 6 * 3_600
+    assert period(DAY) == T0 + 5 * DAY
+    week_settles = 2 * DAY + 17 * 3_600
+    assert period(week_settles - 1) == T0 + 5 * DAY, "the week is over for less than a seventh of itself"
+    assert period(week_settles) == T0
+
+
+def test_d1_a_full_file_is_not_written_again_and_a_step_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "MOST_ROWS", 100)
+    sizes = [60, 30, 30, 30, 30, 49, 7]
+    files = pa.Table.from_pylist(
+        [
+            {"path": str(n), "partition.span": T0 + n * 120, "min.view": "v", "max.view": "v"}
+            | {"min.lsn": n, "num_records": size, "size_bytes": 1}
+            for n, size in enumerate(sizes)
+        ]
     )
+    assert tiers.portion(files, T0 + 21 * DAY) == [tiers.Join(("1", "2", "3"), T0)]
+    rest = files.filter(pc.greater(files["min.lsn"], 3))
+    assert tiers.portion(rest, T0 + 21 * DAY) == [tiers.Join(("4", "5", "6"), T0)]
 
 
-def test_the_log_keeps_every_row(speed: Speed, eager: Callable[[], None]) -> None:
+def test_d1_the_spans_of_older_versions_are_joined_too() -> None:
+    """They were numbers of spans: as seconds they are of 1970, a time that has settled."""
+    assert {tiers.period(span, T0) for span in range(14_700_000, 14_700_720)} == {14_515_200}
+
+
+def test_b12_memory_is_bounded_while_commits_are_joined(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
+    speed.micro_batches(MANY_COMMITS)
+    before, held = rows(tables.SPEED_PARTIALS), list[int]()
+    add = compaction._Kinds.add
+
+    def watched(kinds: Any, of_file: pa.Table) -> None:
+        add(kinds, of_file)
+        held.append(sum(kinds._bytes.values()))
+
+    monkeypatch.setattr(compaction, "HELD", 5_000)
+    monkeypatch.setattr(compaction._Kinds, "add", watched)
+    compaction.compact(threading.Lock(), Fence(1), T0)
+    assert rows(tables.SPEED_PARTIALS) == before
+    assert len(held) >= MANY_COMMITS, "file by file"
+    assert max(held) <= 5_000
+    assert max(Counter(added()["min.view"].to_pylist()).values()) > 1, "a kind with many rows has several files"
+
+
+def test_a_crash_before_the_commit_changes_nothing(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
+    speed.micro_batches(MANY_COMMITS)
+    before, files = rows(tables.SPEED_PARTIALS), added()["path"]
+
+    def dies(*_: object, **__: object) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as crash:
+        crash.setattr(data_files, "swap", dies)
+        with pytest.raises(OSError, match="killed"):
+            compact()
+    assert added()["path"] == files
+    assert rows(tables.SPEED_PARTIALS) == before
+    compact()
+    assert rows(tables.SPEED_PARTIALS) == before
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_log_keeps_every_row(speed: Speed) -> None:
     """I12, the master log only grows."""
     speed.micro_batches(3)
     before = rows(tables.MASTER_LOG)
-    eager()
-    compact()
-    assert len(DeltaTable(tables.path(tables.MASTER_LOG)).file_uris()) == 1
+    compact(dt.datetime.now(dt.UTC).timestamp())
     assert rows(tables.MASTER_LOG) == before
+    assert land.log_end().lsn == 3
+    assert land.create() != EVERY_SCHEMA
     speed.micro_batches(1)
     assert land.log_end().lsn == 4
 
 
+@pytest.mark.usefixtures("eager")
+def test_d3_records_and_control_rows_of_the_log_part(speed: Speed) -> None:
+    speed.micro_batches(4)
+    compact(dt.datetime.now(dt.UTC).timestamp())
+    log = pa.table(DeltaTable(tables.path(tables.MASTER_LOG)).get_add_actions(flatten=True))
+    kinds = set(zip(log["min.kind"].to_pylist(), log["max.kind"].to_pylist(), strict=True))
+    assert kinds == {("record", "record"), ("__batch__", "schema")}
+    assert log.num_rows == 2
+    assert coverage.records(0, 4) == dict.fromkeys(range(1, 5), 5)
+    assert coverage.records(1, 3) == dict.fromkeys((2, 3), 5)
+
+
 def test_the_log_waits_for_many_small_files(speed: Speed) -> None:
     speed.micro_batches(3)
-    compact()
+    compact(dt.datetime.now(dt.UTC).timestamp())
     with_its_beginning = 4
     assert len(DeltaTable(tables.path(tables.MASTER_LOG)).file_uris()) == with_its_beginning < MANY_LOG_FILES
 
 
+def test_d3_files_of_the_log_are_joined_with_those_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row is written again three times; what is large enough never; a day that is over keeps no small files."""
+    monkeypatch.setattr(log_compaction, "MANY_LOG_FILES", 3)
+    today = dt.date(2026, 3, 1)
+
+    def joined(sizes: list[int], on: dt.date = today) -> tuple[str, ...] | None:
+        files = pa.Table.from_pylist(
+            [
+                {"path": str(n), "partition.landed_on": today, "min.kind": "record", "max.kind": "record"}
+                | {"min.lsn": n, "size_bytes": size}
+                for n, size in enumerate(sizes)
+            ]
+        )
+        join = log_compaction.portion(files, on)
+        return None if join is None else join.paths
+
+    mib = 2**20
+    assert joined([100 * mib, 2 * mib, 100 * mib, 2 * mib]) is None
+    assert joined([100 * mib, 2 * mib, 100 * mib, 2 * mib, 3 * mib]) == ("1", "3", "4")
+    assert joined([100 * mib, 300 * mib, 100 * mib, 90 * mib, 80 * mib]) == ("0", "2", "3"), "they make a large file"
+    assert joined([100 * mib, 2 * mib, 300 * mib], today + dt.timedelta(days=1)) == ("0", "1")
+    assert joined([100 * mib, 300 * mib], today + dt.timedelta(days=1)) is None
+
+
+@pytest.mark.usefixtures("eager")
 def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
-    speed: Speed, at: Callable[[int], None], eager: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    speed: Speed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    eager()
-    for span in (SPAN, SPAN + 1, SPAN + 2):
-        at(span)
+    for span in range(3):
         speed.micro_batches(2)
-        compact()
+        compact(T0 + span * 120)
     compaction.trim(6, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [1, 2, 3, 4, 5, 6], "their ids may still be repeated"
     small = settings().model_copy(update={"id_window_max_ids": 1})
     monkeypatch.setattr(partials_table, "settings", lambda: small)
     compaction.trim(3, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "a file is removed when all of it is published"
+    compact(T0 + 5 * DAY)
+    compaction.trim(5, threading.Lock(), Fence(1))
+    assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "whatever period the file is of"
     compaction.trim(6, threading.Lock(), Fence(1))
-    assert sorted(coverage.covered(0)) == [5, 6], "the newest ids stay known"
+    assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "the newest ids stay known"
+    speed.micro_batches(2)
+    compact(T0 + 6 * DAY)
+    compaction.trim(6, threading.Lock(), Fence(1))
+    assert sorted(coverage.covered(0)) == [7, 8]
     restored = IdWindow(3600, 1000)
-    partials_table.restore_window(restored, 6)
-    assert restored.newest_lsn == 6
+    partials_table.restore_window(restored, 8)
+    assert restored.newest_lsn == 8
     speed.micro_batches(1)
-    assert sorted(coverage.covered(0)) == [5, 6, 7]
+    assert sorted(coverage.covered(0)) == [7, 8, 9]
