@@ -119,8 +119,19 @@ class Publications(Sessions):
 
     def lowest_live_cut(self) -> int:
         """The lsn up to which nobody reads speed partials; 0 when nothing was published."""
-        cuts = [source.cut for live in self.live_publications() for source in self.sources(live).values()]
-        return min(cuts, default=0)
+        cuts = select(func.min(PublicationView.cut)).join(Publication).where(Publication.state != "expired")
+        return self.first(cuts) or 0
+
+    def forget_builds(self, before: datetime) -> None:
+        """Remove the builds, and the hot keys, of versions that are older than any that may be read again."""
+        with self.write() as session:
+            lowest = select(PublicationView.view_id, func.min(PublicationView.batch_version)).join(Publication)
+            live = lowest.where(Publication.state != "expired").group_by(PublicationView.view_id)
+            for view_id, version in session.execute(live).all():
+                if version is not None:
+                    old = (Build.view_id == view_id, Build.batch_version < version, Build.finished_at < before)
+                    session.execute(delete(Build).where(*old))
+                    session.execute(delete(HotKey).where(HotKey.view_id == view_id, HotKey.batch_version < version))
 
     def serving_sql(self) -> dict[str, str]:
         """Serving view -> the text it was last given."""

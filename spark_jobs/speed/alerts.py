@@ -114,8 +114,8 @@ def _due(view: SequenceView, above: int, upto: int) -> Iterator[tuple[int, Recor
 def rows_of(view: SequenceView, above: int, upto: int) -> pa.Table:
     """The view's rows of (above, upto] in speed.partials: lsn and its stored columns."""
     lsn, names = pc.field("lsn"), view.partial_schema.names
-    wanted = (pc.field("view") == view.column) & (lsn > above) & (lsn <= upto)
-    return partials_table.read({"lsn": lsn, **{name: pc.field(view.column, name) for name in names}}, wanted)
+    columns = {"lsn": lsn, **{name: pc.field(view.column, name) for name in names}}
+    return partials_table.read(view.column, columns, above + 1, upto)
 
 
 def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Compact the hot tables, beside the micro-batches, and trim them: the rows stay the same, their order has no meaning.
+"""Compact the hot tables, beside the micro-batches. The rows stay the same, and their order has no meaning.
 
 speed.partials: the files that `tiers` puts together -> file by file -> one file per kind of row, with that kind's
 columns alone, in the order of its key. master.log: see `log_compaction`. A step does a portion of bounded work and
@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSystem
 
 from spark_jobs.speed import log_compaction, tiers
-from spark_jobs.speed.partials_table import OPEN, SPAN, in_window
+from spark_jobs.speed.partials_table import SPAN
 from spark_jobs.speed.tiers import Join
 from spark_jobs.storage import data_files, tables
 from spark_jobs.storage.data_files import ROW_GROUP, FileWriter, Written
@@ -39,23 +39,6 @@ def compact(turn: threading.Lock, fence: Fence, now: float | None = None) -> boo
     if joins:
         _join(table, joins, turn, fence)
     return log_compaction.compact(turn, fence, now) or bool(joins)
-
-
-def trim(up_to_lsn: int, turn: threading.Lock, fence: Fence) -> int:
-    """Remove the compacted files whose rows are all published, as far as the window of known ids does not need them.
-
-    File by file: nothing is read or written again. Returns how many.
-    """
-    table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-    newest = max(pc.max(pa.table(table.get_add_actions(flatten=True))["max.lsn"]).as_py() or 0, up_to_lsn)
-    needed_from = next((lsn for lsn, _ in in_window(newest)), newest + 1)
-    with turn:
-        table.update_incremental()
-        files = pa.table(table.get_add_actions(flatten=True))
-        old = pc.less_equal(files["max.lsn"], min(up_to_lsn, needed_from - 1))
-        if removed := files.filter(pc.and_(old, pc.greater(files["partition.span"], OPEN)))["path"].to_pylist():
-            data_files.swap(table, removed, (), fence.committing)
-    return len(removed)
 
 
 def _join(table: DeltaTable, joins: list[Join], turn: threading.Lock, fence: Fence) -> None:

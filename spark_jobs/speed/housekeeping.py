@@ -1,12 +1,13 @@
-"""Beside the micro-batches: alarms of lag and retention, compaction, and the trims that others ask for.
+"""Beside the micro-batches: alarms of lag and retention, compaction, trimming, and what the ledger need not keep.
 
-clock + ledger requests -> compaction and trimming of the hot tables. What removes a file of speed.partials is
-committed under the turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
+clock + ledger requests -> compaction and trimming of the hot tables. What removes a file of them is committed under the
+turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
 """
 
 import logging
 import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Self
@@ -14,17 +15,15 @@ from typing import Any, Self
 from spark_jobs.ledger.store import Store
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction
+from spark_jobs.speed import compaction, trimming
 from spark_jobs.speed.continuity import LogEnd
 from spark_jobs.speed.status import Status
-from spark_jobs.storage import tables
-from spark_jobs.storage.data_files import vacuum
 from spark_jobs.storage.fencing import Fence
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
-UNREAD_HOURS = 24
-"""How long a file stays that the newest version does not name; every reader is faster."""
+TRIM_SECONDS = 3600
+"""Between two looks for publications whose readers are gone."""
 
 
 class Housekeeping:
@@ -44,6 +43,7 @@ class Housekeeping:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._retention = broker.retention_ms()
+        self._trims_at = 0.0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -59,6 +59,9 @@ class Housekeeping:
                 self._look()
                 compaction.compact(self._turn, self._fence)
                 self._answer_one_request()
+                if time.monotonic() >= self._trims_at:
+                    self._trims_at = time.monotonic() + TRIM_SECONDS
+                    trimming.trim_unread(self._store, self._turn, self._fence)
             except Exception as error:
                 log.exception("housekeeping goes on after an error")
                 self._status.set(alarms={"housekeeping": str(error).splitlines()[0]})
@@ -88,8 +91,5 @@ class Housekeeping:
         self._store.answer_request(request.id, answer)
 
     def _trim(self, up_to_lsn: int) -> dict[str, Any]:
-        compaction.trim(up_to_lsn, self._turn, self._fence)
-        # Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
-        hot = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
-        files = {table: vacuum(tables.path(table), UNREAD_HOURS) for table in hot}
-        return {"trimmed_up_to": up_to_lsn, "files_removed": files}
+        trimming.trim(up_to_lsn, self._turn, self._fence)
+        return {"trimmed_up_to": up_to_lsn, "files_removed": trimming.vacuum_hot_tables()}

@@ -28,7 +28,7 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
 
     begins_with: the schemas of a new log; None: all. Raises ContractError if one in force has changed.
     """
-    properties = {"delta.appendOnly": "true", **ddl.COMMITTED_OFTEN, **ddl.looked_up_by("lsn", "kind")}
+    properties = {"delta.appendOnly": "true", **ddl.GROWS_FOR_EVER, **ddl.looked_up_by("lsn", "kind")}
     ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
     if (history := log_reader.read_schema_history()) == EVERY_SCHEMA:
         history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)

@@ -12,6 +12,7 @@ from spark_jobs.engine.id_window import IdWindow, counted
 from spark_jobs.settings import settings
 from spark_jobs.speed.pass_rows import partials_schema
 from spark_jobs.storage import ddl, duckdb_reader, tables
+from spark_jobs.storage.data_files import Bounds
 
 SPAN = "span"
 OPEN = 0
@@ -30,8 +31,8 @@ def create(views: Sequence[View]) -> None:
 def restore_window(window: IdWindow, head: int) -> None:
     """Fill the window from the stored ids of the micro-batches up to lsn `head` that it would hold, in their order."""
     recent = dict(in_window(head))
-    wanted = pc.field("lsn").isin(pa.array(recent, pa.int64())) & (pc.field("view") == row_types.IDS_ROW)
-    ids = read({"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, wanted)
+    first = min(recent, default=head)
+    ids = read(row_types.IDS_ROW, {"lsn": pc.field("lsn"), "ids": pc.field("control", "ids")}, first, head)
     stored = dict(zip(ids["lsn"].to_pylist(), ids["ids"].to_pylist(), strict=True))
     for lsn, at in recent.items():
         window.add(lsn, stored.get(lsn, b""), at)
@@ -47,9 +48,9 @@ def in_window(head: int) -> list[tuple[int, dt.datetime]]:
     keep, most = dt.timedelta(seconds=settings().id_window_seconds), settings().id_window_max_ids
     while below > 1:
         above = max(below - LOOK_BACK, 1)
-        wanted = (pc.field("lsn") >= above) & (pc.field("lsn") < below) & (pc.field("view") == row_types.BATCH_ROW)
         columns = {"lsn": pc.field("lsn")} | {name: pc.field("control", name) for name in ("finished_at", "facts")}
-        rows = read(columns, wanted & pc.field("control", "finished_at").is_valid())
+        rows = read(row_types.BATCH_ROW, columns, above, below - 1)
+        rows = rows.filter(pc.is_valid(rows["finished_at"]))
         for row in rows.sort_by([("lsn", "descending")]).to_pylist():
             age += counted(row["finished_at"], found[-1][1]) if found else dt.timedelta(0)
             if age > keep or ids >= most:
@@ -64,11 +65,13 @@ def in_window(head: int) -> list[tuple[int, dt.datetime]]:
 
 def duplicates(first_lsn: int, last_lsn: int) -> pa.Table:
     """The duplicates that a pass found in lsns first..last: lsn and coordinates."""
+    columns = {name: pc.field("control", name) for name in ("topic", "partition", "offset")}
+    return read(row_types.DUPLICATE_ROW, {"lsn": pc.field("lsn"), **columns}, first_lsn, last_lsn)
+
+
+def read(kind: str, columns: Mapping[str, pc.Expression], first_lsn: int, last_lsn: int) -> pa.Table:
+    """Columns of the rows of one kind with lsns first..last; only files that can hold such rows are opened."""
     lsn = pc.field("lsn")
-    wanted = (lsn >= first_lsn) & (lsn <= last_lsn) & (pc.field("view") == row_types.DUPLICATE_ROW)
-    return read({"lsn": lsn, **{name: pc.field("control", name) for name in ("topic", "partition", "offset")}}, wanted)
-
-
-def read(columns: Mapping[str, pc.Expression], where: pc.Expression) -> pa.Table:
-    """Columns of the rows that match; only files that can hold such rows are read."""
-    return duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=dict(columns), filter=where)
+    where = (pc.field("view") == kind) & (lsn >= first_lsn) & (lsn <= last_lsn)
+    bounds: Bounds = {"view": [(kind, kind)], "lsn": [(first_lsn, last_lsn)]}
+    return duckdb_reader.rows_within(tables.SPEED_PARTIALS, columns, where, bounds)

@@ -94,7 +94,8 @@ def _control_rows(
     files = [f"{root}/{unquote(path)}" for path in files_within(DeltaTable(root), bounds)["path"].to_pylist()]
     if not files:
         return
-    query = f"SELECT {wanted} FROM read_parquet(?, union_by_name = true) WHERE {column} = ? AND lsn > ? AND lsn <= ? ORDER BY lsn"
+    rows = f"SELECT {wanted} FROM read_parquet(?, union_by_name = true)"
+    query = f"{rows} WHERE {column} = ? AND lsn > ? AND lsn <= ? ORDER BY lsn"
     with duckdb_session.connect() as connection:
         answer = connection.sql(query, params=[files, row_types.BATCH_ROW, above, upto or LAST])
         for rows in answer.to_arrow_reader(AT_ONCE):

@@ -13,7 +13,10 @@ from spark_jobs.storage import tables
 
 COMMITTED_OFTEN = {"delta.checkpointInterval": "10", "delta.logRetentionDuration": "interval 10 minutes"}
 """Properties of a table with a commit per micro-batch: a reader of a new version reads the commits since the last
-checkpoint and lists all that are kept, so both are few. Nobody reads an old version of it."""
+checkpoint and lists all that are kept, so both are few. Nobody reads an old version of it. Whoever commits the tenth
+version writes the checkpoint, and removes commits that are older."""
+GROWS_FOR_EVER = {**COMMITTED_OFTEN, "delta.checkpointInterval": "100"}
+"""The same of a table whose files are many in time: a checkpoint names them all, so there is one less often."""
 
 
 def looked_up_by(*columns: str) -> dict[str, str]:
@@ -28,9 +31,12 @@ def create(
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str | None] = MappingProxyType({}),
 ) -> None:
-    """Create the table where it does not exist; where it does, add the columns of `schema` that it lacks."""
+    """Create the table where it does not exist; where it does, add the columns that it lacks, and set `properties`."""
     at = tables.path(table)
     made = DeltaTable.create(at, schema, mode="ignore", partition_by=list(partition_by), configuration=dict(properties))
     known = {field.name for field in made.schema().fields}
     if added := [field for field in Schema.from_arrow(schema).fields if field.name not in known]:
         made.alter.add_columns(added)
+    has = made.metadata().configuration
+    if changed := {name: value for name, value in properties.items() if value is not None and has.get(name) != value}:
+        made.alter.set_table_properties(changed)

@@ -7,18 +7,21 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
+from pyarrow.fs import FileSystem
 
 from spark_jobs.engine.sketches import add_sketches
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
+from spark_jobs.storage.data_files import Bounds, files_within
 
 Table = str | tuple[str, int | None]
 """A table's name, alone (its newest version) or with a version."""
@@ -60,6 +63,15 @@ def dataset(table: Table) -> ds.Dataset:
         return _with_what_is_known(delta, delta.to_pyarrow_dataset())
     except Exception as error:  # delta-rs raises a class of its own per cause
         raise NoTable(f"{name} at version {at} cannot be read: {error}") from error
+
+
+def rows_within(table: str, columns: Mapping[str, pc.Expression], where: pc.Expression, bounds: Bounds) -> pa.Table:
+    """Columns of the rows that match, all of which are in the bounds: of the other files not even their end is read."""
+    delta, (files, base) = DeltaTable(tables.path(table)), FileSystem.from_uri(tables.path(table))
+    within = [f"{base}/{unquote(path)}" for path in files_within(delta, bounds)["path"].to_pylist()]
+    schema = pa.schema(delta.schema())
+    rows = ds.dataset(within, schema=schema, format="parquet", filesystem=files)
+    return rows.to_table(columns=dict(columns), filter=where)
 
 
 def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:

@@ -80,6 +80,7 @@ def read_schema_history() -> SchemaHistory:
     """The schema history in the log. Raises ContractError where a schema file has changed since it came in force."""
     if not duckdb_reader.exists(tables.MASTER_LOG):
         return SchemaHistory()
-    of_schemas = ds.field("kind") == row_types.SCHEMA_ROW
-    log = duckdb_reader.dataset(tables.MASTER_LOG)
-    return from_rows(log.to_table(["lsn", "key", "value"], filter=of_schemas).to_pylist())
+    columns = {name: ds.field(name) for name in ("lsn", "key", "value")}
+    only = row_types.SCHEMA_ROW
+    rows = duckdb_reader.rows_within(tables.MASTER_LOG, columns, ds.field("kind") == only, {"kind": [(only, only)]})
+    return from_rows(rows.to_pylist())

@@ -9,7 +9,7 @@ from spark_jobs.batch import decode_step
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, partials_table, tiers
+from spark_jobs.speed import compaction, partials_table, tiers, trimming
 from spark_jobs.storage import coverage, tables
 from spark_jobs.storage.fencing import Fence
 from tests.spark.lake import Lake, event
@@ -258,7 +258,7 @@ def test_b1_a_new_view_is_filled_over_lsns_whose_partials_were_trimmed(
     lake.run("r1")
     compaction.compact(threading.Lock(), Fence(1))
     lake.land([order(4), order(5)])
-    compaction.trim(2, threading.Lock(), Fence(1))
+    trimming.trim(2, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3]
     lake.use("orders_by_day", "orders_by_colour")
     lake.land([order(4), order(6)])

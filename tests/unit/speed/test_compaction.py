@@ -16,7 +16,7 @@ from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, continuity, land, log_compaction, partials_table, tiers
+from spark_jobs.speed import compaction, continuity, land, log_compaction, partials_table, tiers, trimming
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.log_compaction import MANY_LOG_FILES
 from spark_jobs.speed.tiers import MANY_COMMITS
@@ -292,20 +292,20 @@ def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
     for span in range(3):
         speed.micro_batches(2)
         compact(T0 + span * 120)
-    compaction.trim(6, threading.Lock(), Fence(1))
+    trimming.trim(6, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [1, 2, 3, 4, 5, 6], "their ids may still be repeated"
     small = settings().model_copy(update={"id_window_max_ids": 1})
     monkeypatch.setattr(partials_table, "settings", lambda: small)
-    compaction.trim(3, threading.Lock(), Fence(1))
+    trimming.trim(3, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "a file is removed when all of it is published"
     compact(T0 + 5 * DAY)
-    compaction.trim(5, threading.Lock(), Fence(1))
+    trimming.trim(5, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "whatever period the file is of"
-    compaction.trim(6, threading.Lock(), Fence(1))
+    trimming.trim(6, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [3, 4, 5, 6], "the newest ids stay known"
     speed.micro_batches(2)
     compact(T0 + 6 * DAY)
-    compaction.trim(6, threading.Lock(), Fence(1))
+    trimming.trim(6, threading.Lock(), Fence(1))
     assert sorted(coverage.covered(0)) == [7, 8]
     restored = IdWindow(3600, 1000)
     partials_table.restore_window(restored, 8)

@@ -75,13 +75,13 @@ def test_an_overwrite_names_the_new_files_alone_and_bounds_of_long_texts_stay_sh
     root = tables.path("batch.words")
     write_deltalake(root, pa.table({"lsn": [1], "word": ["old"]}))
     with FileWriter(root, with_statistics=["lsn", "word"]) as writer:
-        writer.add(pa.table({"lsn": [5, 6], "word": ["a" * 40, "w" * 40]}))
+        writer.add(pa.table({"lsn": [5, 6], "word": ["a" * 300, "w" * 300]}))
         written = writer.written()
     data_files.commit(root, written, "overwrite")
     table = DeltaTable(root)
     assert table.version() == 1 and table.to_pyarrow_table()["lsn"].to_pylist() == [5, 6]
     stats = json.loads(written[0].stats)
-    assert stats["minValues"] == {"lsn": 5, "word": "a" * 32} and stats["maxValues"] == {"lsn": 6}
+    assert stats["minValues"] == {"lsn": 5, "word": "a" * data_files.LONGEST} and stats["maxValues"] == {"lsn": 6}
 
 
 def test_discarded_files_are_gone(root: str) -> None:

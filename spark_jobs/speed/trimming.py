@@ -1,0 +1,63 @@
+"""Trim speed.partials: remove the files whose rows nobody reads any more, by itself or on request.
+
+publications that are not expired -> the lowest cut among them -> files at and below it leave the table -> vacuum. A
+publication that readers may still see, go back to, or have pinned keeps all partials past its cut.
+"""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from spark_jobs.ledger.store import Store
+from spark_jobs.settings import settings
+from spark_jobs.speed.partials_table import OPEN, in_window
+from spark_jobs.storage import data_files, tables
+from spark_jobs.storage.data_files import vacuum
+from spark_jobs.storage.fencing import Fence
+
+UNREAD_HOURS = 24
+"""How long a file stays that the newest version does not name; every reader is faster."""
+TOLD_DAYS = 90
+"""How long the ledger keeps requests, epochs, and builds that nobody can read any more."""
+
+
+def trim_unread(store: Store, turn: threading.Lock, fence: Fence) -> None:
+    """Trim without being asked, and let the ledger forget what is long over.
+
+    A publication too old to go back to is marked as expired first, so that nobody goes back to it meanwhile.
+    """
+    now = datetime.now(UTC)
+    store.expire_publications(now - timedelta(days=settings().publications_kept_days))
+    trim(store.lowest_live_cut(), turn, fence)
+    vacuum_hot_tables()
+    store.forget_messages(now - timedelta(days=TOLD_DAYS))
+    store.forget_builds(now - timedelta(days=TOLD_DAYS))
+
+
+def trim(up_to_lsn: int, turn: threading.Lock, fence: Fence) -> int:
+    """Remove the compacted files whose rows are all published, as far as the window of known ids does not need them.
+
+    File by file, of whatever period: nothing is read or written again. Returns how many.
+    """
+    table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+    newest = max(pc.max(pa.table(table.get_add_actions(flatten=True))["max.lsn"]).as_py() or 0, up_to_lsn)
+    needed_from = next((lsn for lsn, _ in in_window(newest)), newest + 1)
+    with turn:
+        table.update_incremental()
+        files = pa.table(table.get_add_actions(flatten=True))
+        old = pc.less_equal(files["max.lsn"], min(up_to_lsn, needed_from - 1))
+        if removed := files.filter(pc.and_(old, pc.greater(files["partition.span"], OPEN)))["path"].to_pylist():
+            data_files.swap(table, removed, (), fence.committing)
+    return len(removed)
+
+
+def vacuum_hot_tables() -> dict[str, int]:
+    """Remove the files that no version names any more; how many, by table.
+
+    Outside the turn: it lists whole tables, and touches no file that a micro-batch writes or reads.
+    """
+    hot = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
+    return {table: vacuum(tables.path(table), UNREAD_HOURS) for table in hot}

@@ -1,0 +1,261 @@
+"""SOAK: what the platform's own steps cost after weeks of uptime, in compressed time, and how many files they leave.
+
+micro-batches (landed, decoded, computed and committed in this process) -> compaction after each, at a clock that runs
+ahead -> each night a build, a publication, and trimming of what no publication reads -> days of figures -> their slope.
+The tables are real; Kafka, the JVM and the builds' own cost are left out, as they do not depend on uptime. A run counts
+only where every answer at its end is that of the log alone.
+"""
+
+import datetime as dt
+import os
+import resource
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine import serving_plan
+from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.source import Source
+from spark_jobs.quality import recompute
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.settings import settings
+from spark_jobs.speed import catch_up, compaction, continuity, land, partials_table, trimming
+from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
+from spark_jobs.speed.partials_step import Derived, process
+from spark_jobs.storage import coverage, ddl, duckdb_reader, tables
+from spark_jobs.storage.data_files import vacuum
+from spark_jobs.storage.fencing import Fence
+from spark_jobs.storage.side_inputs import SideInputs
+from tests.local_platform import Platform, event
+
+DAY = 86_400
+VIEWS = ("orders_by_day", "bus_latest", "word_count")
+ASKED, WHERE = "orders_by_day", "store_id = 1"
+NIGHTS_KEPT = 30
+SETTLING = 12
+"""Days until a week of the first tier lies behind; slopes are of the whole weeks after them."""
+HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
+AIM = 2.0
+Row = dict[str, Any]
+
+
+@dataclass
+class Figures:
+    """Per figure its values, day by day."""
+
+    days: dict[str, list[list[float]]] = field(default_factory=lambda: defaultdict(list))
+    day: int = 0
+
+    def add(self, name: str, value: float) -> None:
+        days = self.days[name]
+        days += [[] for _ in range(self.day + 1 - len(days))]
+        days[self.day].append(value)
+
+    @contextmanager
+    def cpu(self, name: str) -> Iterator[None]:
+        """Milliseconds of CPU time of the process: other work on the machine does not count."""
+        begun = time.process_time()
+        yield
+        self.add(name, (time.process_time() - begun) * 1000)
+
+    def rows(self) -> list[Row]:
+        """A row per figure: its median in the first and last day that count, and the slope over all of them."""
+        return [_row(name, [statistics.median(day) for day in days if day]) for name, days in self.days.items()]
+
+
+def _row(name: str, days: list[float]) -> Row:
+    weeks = (len(days) - SETTLING) // 7 * 7
+    steady = days[-weeks:] if weeks > 0 else days
+    slopes = [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(steady), 2)]
+    rise = statistics.median(slopes) * len(steady) / (statistics.median(steady) or 1) if slopes else 0.0
+    return {
+        "figure": name,
+        "days": len(days),
+        "first": statistics.median(steady[:7]),
+        "last": statistics.median(steady[-7:]),
+        "most": max(days),
+        "slope_percent": 100 * rise,
+    }
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A batch whose commit is timed."""
+
+    batch: InProcessBatch
+    figures: Figures
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.batch, name)
+
+    def commit(self, derived: Derived, control_rows: Any) -> None:
+        with self.figures.cpu("append to speed.partials, ms"):
+            self.batch.commit(derived, control_rows)
+
+
+class Uptime:
+    """The speed layer's steps by a clock of one's own; `every`: seconds of it from one micro-batch to the next."""
+
+    def __init__(self, every: float) -> None:
+        self.every, self.figures = every, Figures()
+        self.place, self.store = Platform(VIEWS), ledger.open()
+        self.views: list[View] = list(self.place.views)
+        land.create()
+        partials_table.create(self.views)
+        self.fence, self.turn = Fence(1), threading.Lock()
+        self.writer = InProcessWriter(EVERY_SCHEMA, self.fence)
+        self.window, self.lsn = IdWindow(settings().id_window_seconds, 1_000_000), 0
+        self.nights: list[dt.datetime] = []
+
+    @property
+    def now(self) -> float:
+        return compaction_epoch() + self.lsn * self.every
+
+    def micro_batch(self) -> None:
+        self.lsn += 1
+        self.place.lsn = self.lsn
+        records = pa.Table.from_pylist([self.place.record(one) for one in _events(self.lsn)], row_types.RECORD)
+        taken = [continuity.Range(topic, 0, 0, offset) for topic, offset in self.place.offsets.items()]
+        started_at, figures = dt.datetime.now(dt.UTC), self.figures
+        with figures.cpu("micro-batch, ms"):
+            with figures.cpu("append to master.log, ms"):
+                self.writer.land(records, self.lsn, land.control(1, taken, {}, started_at))
+            batch, known = Timed(self.writer.decode(records, self.lsn), figures), SideInputs([], 0)
+            process(batch, {self.lsn: records.num_rows}, self.views, self.window, known, started_at)
+        with figures.cpu("compaction per micro-batch, ms"):
+            compaction.compact(self.turn, self.fence, self.now)
+
+    def ask(self) -> None:
+        """What a reader does, and what they leave behind, now."""
+        with self.figures.cpu("load of both hot tables by delta-rs, ms"):
+            loaded = [DeltaTable(tables.path(table)) for table in HOT]
+        with self.figures.cpu("point query by DuckDB, ms"):
+            answers = LocalAnswers(self.place.views, self._sources(), self.lsn)
+            answers.con.sql(f"FROM ({answers.answer(self.place.views[ASKED])}) WHERE {WHERE}").fetchall()
+            answers.con.close()
+        for name, table in zip(HOT, loaded, strict=True):
+            self.figures.add(f"files of {name}", len(table.file_uris()))
+            self.figures.add(f"_delta_log of {name}", len(list(Path(tables.path(name), "_delta_log").iterdir())))
+        self.figures.add("memory, MiB", _resident())
+
+    def start(self) -> None:
+        """What a start of the speed application reads."""
+        with self.figures.cpu("start, ms"):
+            land.create()
+            head = land.log_end().lsn
+            partials_table.restore_window(IdWindow(settings().id_window_seconds, 1_000_000), head)
+            floors = {view.column: source.cut for view in self.views if (source := self._sources().get(view.id))}
+            lacking = list(catch_up.all_gaps({view.column: 0 for view in self.views} | floors, 0))
+        assert not lacking, lacking
+
+    def night(self) -> None:
+        """Build, publish, expire what is old, trim by itself, vacuum."""
+        parts = LocalAnswers(self.place.views, self._sources(), self.lsn)
+        built = {view.id: self._built(parts, view) for view in self.views}
+        parts.con.close()
+        self.store.finish_publication(self.store.begin_publication("run", built, cut=self.lsn).id)
+        self.nights = [*self.nights, dt.datetime.now(dt.UTC)][-NIGHTS_KEPT:]
+        self.store.expire_publications(self.nights[0])
+        trimming.trim(self.store.lowest_live_cut(), self.turn, self.fence)
+        for table in HOT:
+            vacuum(tables.path(table), 0)
+        self.figures.day += 1
+
+    def _built(self, parts: LocalAnswers, view: View) -> Source:
+        """The view's partials up to now in a new version of its table."""
+        rows = parts.con.sql(f"FROM {serving_plan.merged(view, parts)}").to_arrow_table()  # type: ignore[arg-type]
+        path = tables.path(view.tables[0])
+        write_deltalake(path, rows, mode="overwrite")
+        return Source(duckdb_reader.version(view.tables[0]), None, self.lsn, None)
+
+    def _sources(self) -> dict[str, Source]:
+        unbuilt = Source(None, None, 0, None)
+        return {view.id: unbuilt for view in self.views} | self.store.current_sources()
+
+    def differing(self) -> list[str]:
+        """Views whose answer is not that of the log alone."""
+        parts, log = LocalAnswers(self.place.views, self._sources(), self.lsn), recompute.facts(self.lsn)
+        return [
+            view.id
+            for view in self.views
+            if sorted(map(repr, parts.con.sql(parts.own(view)).fetchall()))
+            != sorted(map(repr, log.sql(recompute.answer(log, view)).fetchall()))
+        ]
+
+
+def compaction_epoch() -> float:
+    """Midnight of a day at which a week of the tiers begins."""
+    return 2_860.0 * 7 * DAY
+
+
+def _events(number: int) -> list[dict[str, Any]]:
+    """A few events of a bounded set of keys, within one day, so that answers do not grow."""
+    at = dt.datetime(2026, 3, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=number * 131 % DAY)
+    return [
+        event("order_placed", at, store_id=number % 20 + 1, user_id=number % 7 + 1),
+        event("bus_position_reported", at, bus_id=f"bus-{number % 10}"),
+        event("sentence_posted", at, text="the quick brown fox jumps over the lazy dog"),
+    ]
+
+
+def _resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def soak(micro_batches: int, days: int, say: Callable[[str], None]) -> list[Row]:
+    """A row per figure: its median in the first and the last steady week, and the slope between them in percent."""
+    with _home():
+        uptime = Uptime(days * DAY / micro_batches)
+        per_day = micro_batches // days
+        for number in range(1, micro_batches + 1):
+            uptime.micro_batch()
+            if number % max(per_day // 10, 1) == 0:
+                uptime.ask()
+            if number % max(per_day // 3, 1) == 0:
+                uptime.start()
+            if number % per_day == 0:
+                uptime.night()
+                say(f"{number:,} micro-batches, day {uptime.figures.day}: {coverage_of(uptime)}")
+        assert not (wrong := uptime.differing()), wrong
+        return uptime.figures.rows()
+
+
+def coverage_of(uptime: Uptime) -> str:
+    """Files, and the lsns that have partials still."""
+    lsns = coverage.covered(0)
+    files = {table: len(DeltaTable(tables.path(table)).file_uris()) for table in HOT}
+    return f"{files}, lsn {min(lsns)} to {max(lsns)}, {_resident():.0f} MiB"
+
+
+@contextmanager
+def _home() -> Iterator[None]:
+    """A platform of one's own, whose window of ids and whose Delta log are as short as its time is compressed."""
+    home = tempfile.mkdtemp(prefix="tidemark-soak-")
+    os.environ |= {"TIDEMARK_HOME": home, "TIDEMARK_ID_WINDOW_SECONDS": "60"}
+    settings.cache_clear()
+    short = {"delta.logRetentionDuration": "interval 1 minute"}
+    try:
+        with patch.dict(ddl.COMMITTED_OFTEN, short), patch.dict(ddl.GROWS_FOR_EVER, short):
+            yield
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        del os.environ["TIDEMARK_HOME"], os.environ["TIDEMARK_ID_WINDOW_SECONDS"]
+        settings.cache_clear()
