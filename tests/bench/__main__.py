@@ -1,4 +1,4 @@
-"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS and REBUILD on the real platform, as a table and as JSON.
+"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD and SOAK, as a table and as JSON.
 
 Nothing is asserted about time: a run counts only where its answers are right, and then says what it took.
 """
@@ -20,6 +20,7 @@ from tests.bench.fresh import fresh
 from tests.bench.keys import keys
 from tests.bench.rebuild import rebuild
 from tests.bench.serve import serve
+from tests.bench.soak import soak
 from tests.bench.views import views
 
 RESULTS = ROOT / "build/bench"
@@ -27,13 +28,24 @@ MANY_COLUMNS = 12
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild"]))
+@click.argument("names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "soak"]))
 @click.option("--events", default=4_000_000, show_default=True, help="DRAIN, VIEWS, KEYS: the backlog.")
 @click.option("--rounds", default=2, show_default=True, help="DRAIN: turns of each peer.")
 @click.option("--probes", default=100, show_default=True, help="FRESH: probes per rate.")
 @click.option("--repeats", default=50, show_default=True, help="SERVE: times each query is asked.")
 @click.option("--size", "sizes", multiple=True, type=int, help="REBUILD: events of the history; 1, 4 and 16 million.")
-def main(names: tuple[str, ...], events: int, rounds: int, probes: int, repeats: int, sizes: tuple[int, ...]) -> None:
+@click.option("--batches", default=20_000, show_default=True, help="SOAK: micro-batches.")
+@click.option("--days", default=40, show_default=True, help="SOAK: days that they are spread over; 30 are kept.")
+def main(
+    names: tuple[str, ...],
+    events: int,
+    rounds: int,
+    probes: int,
+    repeats: int,
+    sizes: tuple[int, ...],
+    batches: int,
+    days: int,
+) -> None:
     """Run the named benchmarks, or all."""
     console = Console()
 
@@ -47,6 +59,7 @@ def main(names: tuple[str, ...], events: int, rounds: int, probes: int, repeats:
         "views": lambda: views(events, (1, 5, 15, 30, 1_000), say),
         "keys": lambda: keys(events, say),
         "rebuild": lambda: rebuild(sizes or (1_000_000, 4_000_000, 16_000_000), say),
+        "soak": lambda: soak(batches, days, say),
     }
     for name in names or every:
         rows = every[name]()

@@ -51,8 +51,9 @@ ASKED, WHERE = "orders_by_day", "store_id = 1"
 NIGHTS_KEPT = 30
 SETTLING = 12
 """Days until a week of the first tier lies behind; slopes are of the whole weeks after them."""
+BEGAN = 2_860.0 * 7 * DAY
+"""Midnight of a day at which a week of compaction begins."""
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
-AIM = 2.0
 Row = dict[str, Any]
 
 
@@ -126,7 +127,7 @@ class Uptime:
 
     @property
     def now(self) -> float:
-        return compaction_epoch() + self.lsn * self.every
+        return BEGAN + self.lsn * self.every
 
     def micro_batch(self) -> None:
         self.lsn += 1
@@ -200,11 +201,6 @@ class Uptime:
         ]
 
 
-def compaction_epoch() -> float:
-    """Midnight of a day at which a week of the tiers begins."""
-    return 2_860.0 * 7 * DAY
-
-
 def _events(number: int) -> list[dict[str, Any]]:
     """A few events of a bounded set of keys, within one day, so that answers do not grow."""
     at = dt.datetime(2026, 3, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=number * 131 % DAY)
@@ -233,12 +229,12 @@ def soak(micro_batches: int, days: int, say: Callable[[str], None]) -> list[Row]
                 uptime.start()
             if number % per_day == 0:
                 uptime.night()
-                say(f"{number:,} micro-batches, day {uptime.figures.day}: {coverage_of(uptime)}")
+                say(f"{number:,} micro-batches, day {uptime.figures.day}: {_state(uptime)}")
         assert not (wrong := uptime.differing()), wrong
         return uptime.figures.rows()
 
 
-def coverage_of(uptime: Uptime) -> str:
+def _state(uptime: Uptime) -> str:
     """Files, and the lsns that have partials still."""
     lsns = coverage.covered(0)
     files = {table: len(DeltaTable(tables.path(table)).file_uris()) for table in HOT}

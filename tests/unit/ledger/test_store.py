@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, create_engine, make_url, update
+from sqlalchemy import URL, create_engine, make_url, select, update
 
 from spark_jobs.ledger import leases, runs
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.leases import LeaseLost
-from spark_jobs.ledger.schema import Base, Build, Meta, Request, Run
+from spark_jobs.ledger.schema import Base, Build, Epoch, HotKey, Meta, Publication, Request, Run, now
 from spark_jobs.ledger.store import Busy, LedgerError, RunActive, Store
 
 
@@ -268,3 +268,34 @@ def test_b11_what_a_stopped_process_held_is_free_at_once(store: Store) -> None:
         store.give_back_all()
         with pytest.raises(LeaseLost), store.holding("x", patience=0):
             held.renew()
+
+
+def test_d1_what_is_long_over_is_forgotten(store: Store) -> None:
+    answered, waiting = store.request("trim", up_to_lsn=1), store.request("trim", up_to_lsn=2)
+    store.answer_request(answered)
+    for epoch in (1, 2):
+        store.record_epoch(epoch, 0)
+    store.forget_messages(now() - timedelta(days=1))
+    assert len(store.all(select(Request))) == len(store.all(select(Epoch))) == 2
+    store.forget_messages(now())
+    assert [request.id for request in store.all(select(Request))] == [waiting]
+    assert store.last_epoch() == 2, "the last one counts, however old"
+    assert len(store.all(select(Epoch))) == 1
+
+
+def test_d1_builds_and_hot_keys_that_no_publication_can_show_are_forgotten(store: Store) -> None:
+    for version in (1, 2, 3):
+        plan(store, f"r{version}")
+        about = {"mode": "full", "cut": version, "horizon": None, "results_version": None, "row_count": 1}
+        build = Build(run_id=f"r{version}", view_id="v", batch_version=version, **about, seconds=0, finished_at=now())
+        store.record_build(build, [HotKey(view_id="v", batch_version=version, digest="d", key="k", row_count=9)])
+        publication = store.begin_publication("batch", store.built_sources(f"r{version}"), cut=version)
+        store.finish_publication(publication.id)
+        store.progress(f"r{version}", "publish")
+    assert store.lowest_live_cut() == 1
+    with store.write() as session:
+        session.get_one(Publication, 0).state = "expired"
+    assert store.lowest_live_cut() == 2
+    store.forget_builds(now())
+    assert [build.batch_version for build in store.all(select(Build).order_by(Build.batch_version))] == [2, 3]
+    assert [key.batch_version for key in store.all(select(HotKey).order_by(HotKey.batch_version))] == [2, 3]

@@ -16,12 +16,12 @@ from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, continuity, land, log_compaction, partials_table, tiers, trimming
+from spark_jobs.speed import catch_up, compaction, continuity, land, log_compaction, partials_table, tiers, trimming
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.log_compaction import MANY_LOG_FILES
 from spark_jobs.speed.tiers import MANY_COMMITS
-from spark_jobs.storage import coverage, data_files, duckdb_reader, tables
-from spark_jobs.storage.fencing import Fence
+from spark_jobs.storage import coverage, data_files, ddl, duckdb_reader, tables
+from spark_jobs.storage.fencing import Fence, Fenced
 from tests import micro_batches
 from tests.local_platform import Platform, market
 
@@ -283,6 +283,54 @@ def test_d3_files_of_the_log_are_joined_with_those_of_their_size(monkeypatch: py
     assert joined([100 * mib, 300 * mib, 100 * mib, 90 * mib, 80 * mib]) == ("0", "2", "3"), "they make a large file"
     assert joined([100 * mib, 2 * mib, 300 * mib], today + dt.timedelta(days=1)) == ("0", "1")
     assert joined([100 * mib, 300 * mib], today + dt.timedelta(days=1)) is None
+
+
+def test_d3_the_delta_logs_of_the_hot_tables_stay_short(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Appends write checkpoints and remove older commits; tables of older versions get the properties at a start."""
+    at_once = {"delta.logRetentionDuration": "interval 0 seconds", "delta.checkpointInterval": "5"}
+    Speed()
+    monkeypatch.setattr(ddl, "COMMITTED_OFTEN", at_once)
+    monkeypatch.setattr(ddl, "GROWS_FOR_EVER", at_once)
+    speed = Speed()
+    speed.micro_batches(40)
+    for table in (tables.MASTER_LOG, tables.SPEED_PARTIALS):
+        commits = list(Path(tables.path(table), "_delta_log").glob("*.json"))
+        assert len(commits) <= 10, table
+        assert len(list(Path(tables.path(table), "_delta_log").glob("*.checkpoint.parquet"))) <= 3
+    assert land.log_end().lsn == 40
+    with pytest.raises(Fenced, match="lsn 40 cannot land"):
+        speed.writer.land(row_types.RECORD.empty_table(), 40, land.control(1, [], {}, NOW))
+
+
+def test_d2_a_start_opens_only_files_that_can_hold_what_it_needs(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
+    for day in range(3):
+        speed.micro_batches(MANY_COMMITS)
+        compact(T0 + day * DAY)
+    opened, all_files = list[int](), added().num_rows
+    within = duckdb_reader.files_within
+
+    def watched(*asked: Any) -> pa.Table:
+        files = within(*asked)
+        opened.append(files.num_rows)
+        return files
+
+    monkeypatch.setattr(duckdb_reader, "files_within", watched)
+    monkeypatch.setattr(coverage, "files_within", watched)
+    floors = dict.fromkeys(VIEWS, 2 * MANY_COMMITS)
+    assert list(catch_up.all_gaps(floors, 0)) == []
+    small = settings().model_copy(update={"id_window_max_ids": 1})
+    monkeypatch.setattr(partials_table, "settings", lambda: small)
+    assert [lsn for lsn, _ in partials_table.in_window(speed.lsn)] == [speed.lsn]
+    assert len(opened) == 3 and max(opened[0], opened[2]) <= 3 < all_files
+    assert opened[1] <= MANY_COMMITS, "of the log, the control rows of the lsns past the cut"
+
+
+def test_d2_gaps_are_found_portion_by_portion(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
+    speed.micro_batches(5)
+    monkeypatch.setattr(catch_up, "LSNS_AT_ONCE", 2)
+    floors = {"orders_by_day_v1": 0, "sessions_v1": 1}
+    found = [(gap.bounds, gap.views) for gap in catch_up.all_gaps(floors, 0)]
+    assert found == [(bounds, {"sessions_v1"}) for bounds in ((2, 2), (3, 4), (5, 5))]
 
 
 @pytest.mark.usefixtures("eager")
