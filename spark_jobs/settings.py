@@ -117,9 +117,7 @@ class Settings(_Folders, BaseSettings):
     max_records_per_batch: int = Field(500_000, description="Kafka records that one micro-batch takes at most.")
     in_process_records: int = Field(20_000, description="Micro-batches up to this size stay in the driver's process.")
     trigger_ms: int = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
-    span_seconds: int = Field(
-        120, description="Length of a span: speed partials of one span share files."
-    )
+    span_seconds: int = Field(120, description="Length of a span: speed partials of one span share files.")
     id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
     id_window_max_ids: int = Field(5_000_000, description="Most ids that the window holds; older ones leave first.")
     horizon_days: int = Field(7, description="Rows of sequence views older than this enter with the next build.")
