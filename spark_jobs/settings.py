@@ -116,6 +116,7 @@ class Settings(_Folders, BaseSettings):
 
     max_records_per_batch: int = Field(500_000, description="Kafka records that one micro-batch takes at most.")
     in_process_records: int = Field(20_000, description="Micro-batches up to this size stay in the driver's process.")
+    in_process_mb: int = Field(64, description="So do at most so many bytes; larger ones go to the workers.")
     trigger_ms: int = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
     span_seconds: int = Field(120, description="Length of a span: speed partials of one span share files.")
     id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
@@ -128,6 +129,9 @@ class Settings(_Folders, BaseSettings):
     heartbeat_seconds: float = Field(1.0, description="How often the speed application writes its heartbeat.")
 
     publications_kept_days: int = Field(30, description="How long a publication can be rolled back to or pinned.")
+    served_sample_seconds: float = Field(
+        4.0, description="How long a publication compares the Thrift server's answers with those of the files."
+    )
     history_days: int = Field(
         3650, description="Longest age of a pin: what Delta lets readers of `batch.*` travel back."
     )

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
+from functools import partial
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -10,25 +11,34 @@ from spark_jobs.contracts import row_types
 from spark_jobs.ledger.runs import BASE
 from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.store import Store
+from spark_jobs.publication import publish as publishing
 from spark_jobs.registry.views import Views, project_views
+from spark_jobs.serving.sql import SqlError
 from spark_jobs.storage import tables
 
 NAMES = ("orders_by_day", "word_count")
 VIEWS = Views(tuple(project_views().by_name[name] for name in NAMES))
 
 
+publish = partial(publishing.publish, hold=lambda *_: [])
+"""The stand-in has no answers to look at."""
+
+
 class Server:
-    """Keeps the views' texts, and what was said to it; dies before the statement `fatal`."""
+    """Keeps the views' texts, and what was said to it; dies before the statement `fatal`, refuses `refused`."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self.tables: set[str] = set()
         self.said: list[str] = []
         self.fatal: str | None = None
+        self.refused: str | None = None
 
     def __call__(self, statement: str) -> list[tuple[str, str, bool]]:
         if self.fatal is not None and statement.startswith(self.fatal):
             raise OSError("the server is gone")
+        if self.refused is not None and statement.startswith(self.refused):
+            raise SqlError("[AMBIGUOUS_REFERENCE] Reference `opened_at` is ambiguous")
         self.said.append(statement)
         if statement.startswith("SHOW VIEWS IN "):
             schema = statement.removeprefix("SHOW VIEWS IN ")

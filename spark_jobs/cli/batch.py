@@ -19,6 +19,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.ledger import view_lock
 from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
+from spark_jobs.publication import served_sample
 from spark_jobs.publication.publish import publish
 from spark_jobs.publication.retention import retain
 from spark_jobs.publication.rollback import rollback
@@ -97,8 +98,12 @@ def audit_(run_id: str, accept: str | None, whole: bool) -> None:
 def publish_(run_id: str) -> None:
     """Show the run's builds to readers, if its audit passed."""
     with ledger_step(run_id) as store, thrift() as execute:
-        publication = publish(execute, project_views(), store, run_id)
+        publication = publish(execute, project_views(), store, run_id, served_sample.hold)
         run = store.run(run_id)
+        if run and (looked_at := run.summary.get("looked_at")):
+            click.echo(f"served as the files say, by a sample: {', '.join(looked_at)}")
+        for name, said in (run.summary.get("refused") or {}).items() if run else ():
+            click.echo(f"view {name} keeps its old text: {said}", err=True)
         for view_id, lsn in (run.summary.get("held_back") or {}).items() if run else ():
             click.echo(f"view {view_id} keeps its old source: it has no speed partials at lsn {lsn}")
         if publication is None:

@@ -14,6 +14,7 @@ from infra.embedded.lifecycle import PlatformError, Progress, Report
 from infra.embedded.supervisor import SupervisorError
 from spark_jobs.settings import Settings
 from spark_jobs.settings import settings as current
+from spark_jobs.speed.status import NOT_SERVED, health
 
 CONSOLE = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 
@@ -43,6 +44,13 @@ def progress() -> Iterator[Report]:
         raise click.ClickException(str(error)) from error
 
 
+def show_unserved() -> None:
+    """Name the views that readers do not get, or get as they were: a start does not wait for them."""
+    for alarm, said in health()["alarms"].items():
+        if alarm.startswith(NOT_SERVED):
+            click.echo(f"{alarm}: {said}", err=True)
+
+
 @click.command()
 @click.argument("parts", nargs=-1)
 @click.option("--generate", is_flag=True, help="Start the generator of events too.")
@@ -50,6 +58,7 @@ def up(parts: tuple[str, ...], generate: bool) -> None:
     """Start the platform (or only PARTS and what they need) and wait until it answers."""
     with progress() as show:
         lifecycle.up(current(), show, parts, also=("generator",) if generate else ())
+    show_unserved()
     CONSOLE.print(f"Airflow: {current().airflow_url}  SQL: jdbc:hive2://{current().thrift}:{current().thrift_port}")
 
 
@@ -67,6 +76,7 @@ def restart(part: str) -> None:
     """Stop and start one PART, or bring back one that the supervisor has given up."""
     with progress() as show:
         lifecycle.restart(current(), part, show)
+    show_unserved()
 
 
 @click.command()

@@ -16,6 +16,12 @@ from spark_jobs.contracts.model import Contracts
 from spark_jobs.settings import settings
 
 HOUR_MS = 3_600_000
+TIMESTAMPS = {
+    # What Kafka 4 refuses by itself, said to older brokers too: nanoseconds, sent for milliseconds.
+    "message.timestamp.after.max.ms": str(HOUR_MS),
+    "message.timestamp.before.max.ms": str(100 * 365 * 24 * HOUR_MS),
+}
+"""How far a record's timestamp may be from the broker's clock."""
 
 
 class TopicsError(RuntimeError):
@@ -29,7 +35,7 @@ def wanted(contracts: Contracts) -> dict[str, dict[str, Any]]:
     return {
         topic: {
             "num_partitions": settings().topic_partitions,
-            "configs": {"cleanup.policy": "compact"} if topic in compacted else kept,
+            "configs": TIMESTAMPS | ({"cleanup.policy": "compact"} if topic in compacted else kept),
         }
         for topic in contracts.topics
     }

@@ -7,7 +7,7 @@ see, or gives names, holds one lease from before it reads what was decided until
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spark_jobs.contracts.loader import project_contracts
@@ -19,10 +19,14 @@ from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import ready, servable, serving_sql
+from spark_jobs.serving.sql import SqlError
 from spark_jobs.storage import coverage, duckdb_reader, tables
 
 Execute = Callable[[str], list[Any]]
 """Runs one statement; returns its rows."""
+
+Hold = Callable[[Execute, Views, Mapping[str, Source], int], list[str]]
+"""Holds what would be served to what the files give; a seed chooses the sample (`served_sample.hold`)."""
 
 
 class PublishRefused(LedgerError):
@@ -31,10 +35,15 @@ class PublishRefused(LedgerError):
 
 @dataclass(frozen=True)
 class Named:
-    """What became of readers' names. waiting: of views that have no full history yet; lost: what somebody dropped."""
+    """What became of readers' names.
+
+    waiting: of views that have no full history yet; lost: what somebody dropped; refused: serving view -> what the
+    server says to its text. It keeps the text that it has.
+    """
 
     waiting: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def deciding(store: Store) -> AbstractContextManager[Held]:
@@ -89,11 +98,11 @@ def ensure_named(execute: Execute, views: Views) -> list[str]:
     return new
 
 
-def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Publication | None:
+def publish(execute: Execute, views: Views, store: Store, run_id: str, hold: Hold) -> Publication | None:
     """Publish a run's builds; None when it has nothing new, the same publication for a run that is published.
 
     Raises PublishRefused: no passed audit (I17), a newer publication or one that it was not built upon (I16), a view
-    that was not built.
+    that was not built, or would be served otherwise than its files say (I20).
     """
     with deciding(store) as held:
         alone = guarded(execute, held)
@@ -106,12 +115,16 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str) -> Public
         try:
             _refuse_unfit(run, store)
             sources, held_back = _sources_of(run, views, store)
+            ensure_named(alone, views)
+            served = {view_id: source for view_id, source in sources.items() if view_id not in held_back}
+            looked_at = hold(alone, views, ready(views, served, store.promoted()), run.cut)
         except PublishRefused as error:
             store.fail_run(run_id, str(error))  # it does not stand in the way of another run
             raise
         publication = store.begin_publication("batch", sources, cut=run.cut, run_id=run_id)
-        finish(alone, views, store, publication)
-        store.progress(run_id, "publish", publication=publication.id, held_back=held_back)
+        named = finish(alone, views, store, publication)
+        about = {"held_back": held_back, "looked_at": looked_at, "refused": dict(named.refused)}
+        store.progress(run_id, "publish", publication=publication.id, **about)
         return publication
 
 
@@ -145,18 +158,19 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
         new = {view.id for view in views if view.id in sources and view.name not in existing | given.keys()}
         unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
         sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
-    named = servable(views, sources)
+    named, refused = servable(views, sources), dict[str, str]()
     for view in named:
         name, sql = view.name, serving_sql(view, sources, views)
-        if name not in existing:
-            execute(f"CREATE VIEW {tables.serving(name)} AS {sql}")
-        elif given.get(name) != sql:
-            execute(f"ALTER VIEW {tables.serving(name)} AS {sql}")
-        else:
+        if name in existing and given.get(name) == sql:
             continue
-        store.record_serving_sql(name, sql)
+        try:
+            execute(f"{'ALTER' if name in existing else 'CREATE'} VIEW {tables.serving(name)} AS {sql}")
+        except SqlError as error:  # one view that cannot be served takes no other with it
+            refused[name] = str(error)
+        else:
+            store.record_serving_sql(name, sql)
     lost = {*nameless, *map(tables.serving, (every & given.keys()) - existing)} if given else set()
-    return Named(tuple(sorted(every - {view.name for view in named})), tuple(sorted(lost)))
+    return Named(tuple(sorted(every - {view.name for view in named})), tuple(sorted(lost)), refused)
 
 
 def promote(execute: Execute, views: Views, store: Store, name: str, version: int) -> None:

@@ -12,8 +12,8 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
@@ -26,10 +26,11 @@ from spark_jobs.messaging import topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import load_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import catch_up, checkpoint, continuity, land, lease, partials_table, staged_facts
+from spark_jobs.speed import catch_up, checkpoint, continuity, land, lease, partials_table, sources, staged_facts
 from spark_jobs.speed.alerts import Alerts
 from spark_jobs.speed.catalog_names import NamesForReaders
-from spark_jobs.speed.distributed import take
+from spark_jobs.speed.continuity import Range
+from spark_jobs.speed.distributed import StagedBatch, take
 from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.partials_step import Batch, Outcome, process
@@ -196,45 +197,48 @@ class SpeedLayer:
             ranges = checkpoint.ranges(self.folder, batch_id, self.start)
             topic_ids, _ = self.broker.partitions()
             lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.fence.epoch)
-            size = sum(taken.until_offset - taken.from_offset for taken in ranges)
-            records = self._stamped(batch, lsn)
             control = land.control(
                 self.fence.epoch, [*ranges, *self.end.remembered], {**self.end.topic_ids, **topic_ids}, started_at
             )
             clock = Clock()
-            land_and_decode = self._in_process if size <= settings().in_process_records else self._distributed
-            count, taken = land_and_decode(records, lsn, control, clock)
-            outcome = self._process(taken, lsn, count, clock.started_at)
+            read = self._read(batch, ranges, lsn)
+            clock.lap("read")
+            count, decoded = self._land(read, lsn, control)
+            clock.lap("land")
+            outcome = self._process(decoded, lsn, count, clock.started_at)
             clock.lap("partials")
             self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.fence.epoch)
             self.status.views_aside.update(outcome.failed)
             self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
             self.alerts.notify(lsn, lsn)
 
-    def _in_process(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
-        """Land in this process: the driver has the records, so they are evaluated once."""
-        taken = records.toArrow().cast(row_types.RECORD)
-        clock.lap("read")
-        self.in_process.land(taken, lsn, control)
-        clock.lap("land")
-        return taken.num_rows, self.in_process.decode(taken, lsn)
+    def _read(self, batch: DataFrame, ranges: Sequence[Range], lsn: int) -> pa.Table | StagedBatch:
+        """In this process what is small, the rest by the workers, who ask Kafka itself for what Spark cannot read."""
+        records, most = sources.stamped(batch, lsn), sum(taken.until_offset - taken.from_offset for taken in ranges)
+        try:
+            read = sources.few(records, most)
+            return self._taken(records) if read is None else read
+        except Exception as error:
+            if not sources.is_unreadable(error):
+                raise
+            log.warning("lsn %d: Spark cannot read a timestamp in %s", lsn, ", ".join(map(str, ranges)))
+            return self._taken(sources.ByClient(self.spark, ranges, lsn))
 
-    def _distributed(self, records: DataFrame, lsn: int, control: dict[str, object], clock: Clock) -> tuple[int, Batch]:
-        """Land by the workers, who read from Kafka once: two reads could differ (compaction, retention)."""
-        taken = take(records, self.history, self.fence, landed_on=dt.datetime.now(dt.UTC).date())
-        clock.lap("read")
-        land.commit(taken.landed, taken.records, lsn, control, self.fence)
-        clock.lap("land")
-        return taken.records, taken
+    def _land(self, read: pa.Table | StagedBatch, lsn: int, control: dict[str, object]) -> tuple[int, Batch]:
+        """How many records have landed, and those records, decoded."""
+        if isinstance(read, StagedBatch):
+            land.commit(read.landed, read.records, lsn, control, self.fence)
+            return read.records, read
+        self.in_process.land(read, lsn, control)
+        return read.num_rows, self.in_process.decode(read, lsn)
+
+    def _taken(self, records: DataFrame | sources.ByClient) -> StagedBatch:
+        """On the workers' disks, evaluated once: two reads could differ (compaction, retention)."""
+        return take(records, self.history, self.fence, landed_on=dt.datetime.now(dt.UTC).date())
 
     def _process(self, batch: Batch, lsn: int, records: int, started_at: dt.datetime) -> Outcome:
         views = [view for view in self.views if view.column not in self.status.views_aside]
         return process(batch, {lsn: records}, views, self.window, self.side_inputs, started_at)
-
-    def _stamped(self, batch: DataFrame, lsn: int) -> DataFrame:
-        """The columns of row_types.RECORD, in few partitions: one task per core, not one per Kafka partition."""
-        names = [field.name for field in row_types.RECORD]
-        return batch.withColumn("lsn", F.lit(lsn).cast("bigint")).select(names).coalesce(settings().cores)
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.registry.views import load_views
 from spark_jobs.serving.sql import ask, connect
-from spark_jobs.speed.status import JOIN_SECONDS, Status
+from spark_jobs.speed.status import JOIN_SECONDS, NOT_SERVED, Status
 
 log = logging.getLogger("tidemark.speed.names")
 
@@ -25,7 +25,7 @@ class NamesForReaders:
     def __init__(self, store: ledger.Store, status: Status) -> None:
         self._store, self._status = store, status
         self._views = load_views()
-        self._ended = threading.Event()
+        self._ended, self._refused = threading.Event(), set[str]()
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)
         self._thread.start()
 
@@ -46,8 +46,11 @@ class NamesForReaders:
             log.warning("names for readers: %s", error, exc_info=not isinstance(error, ledger.LedgerError))
             self._status.set_named(refused=(str(error) or repr(error)).splitlines()[0])
             return SOON_SECONDS
-        self._status.set_named()
-        self._status.set(filling=named.waiting)
         lost = f"{', '.join(named.lost)}: somebody dropped them; they are back" if named.lost else None
         self._status.problem(LOST, lost)
+        for name in self._refused | named.refused.keys():
+            self._status.problem(f"{NOT_SERVED}{name}", named.refused.get(name))
+        self._refused = {*named.refused}
+        self._status.set(filling=named.waiting)
+        self._status.set_named()
         return SOON_SECONDS if named.waiting else LOOK_SECONDS

@@ -28,7 +28,7 @@ from spark_jobs.speed.staged_facts import StagedFactsWriter
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import FileWriter, Written
 from spark_jobs.storage.fencing import Fence
-from spark_jobs.storage.log_reader import LogRecords, Reader
+from spark_jobs.storage.log_reader import Divided, Reader
 from spark_jobs.storage.side_inputs import SideInputs
 from spark_jobs.storage.task_files import Batches, Task, reported
 
@@ -78,10 +78,10 @@ class StagedBatch:
 
 
 def take(
-    records: DataFrame | LogRecords, history: SchemaHistory, fence: Fence, landed_on: date | None = None
+    records: DataFrame | Divided, history: SchemaHistory, fence: Fence, landed_on: date | None = None
 ) -> StagedBatch:
     """Decode `records` (columns of row_types.RECORD); with `landed_on`, also write them to the log's files."""
-    frame, read = records.tasks() if isinstance(records, LogRecords) else (records, iter)
+    frame, read = (records, iter) if isinstance(records, DataFrame) else records.tasks()
     task = _taking(read, history, landed_on, tables.path(tables.MASTER_LOG), staged_facts.root())
     report = task_files.run(frame, task, REPORT)
     files = task_files.files(report)

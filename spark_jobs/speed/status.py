@@ -18,6 +18,8 @@ log = logging.getLogger("tidemark.speed.status")
 
 COMPONENT = "speed"
 UNNAMED = "names for readers"
+NOT_SERVED = "view not served: "
+"""Alarms about a single view begin with it."""
 SILENT_AFTER_HEARTBEATS = 30
 LAG_KNOWN_HEARTBEATS = 2
 """A long micro-batch keeps Kafka from being asked; what was unread before it says nothing any more."""

@@ -5,7 +5,7 @@ ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with t
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,15 +27,21 @@ Reader = Callable[[Batches], Iterator[pa.RecordBatch]]
 """What a task gets -> the records that it has to look at."""
 
 
+class Divided(Protocol):
+    """Records that tasks read themselves."""
+
+    def tasks(self) -> "tuple[DataFrame, Reader]":
+        """A row, and a partition, per task; and how a task gets its records."""
+
+
 @dataclass(frozen=True)
 class LogRecords:
-    """The records of some lsns. `ranges`: both ends included."""
+    """The records of some lsns, as Divided. `ranges`: both ends included."""
 
     spark: "SparkSession"
     ranges: tuple[tuple[int, int], ...]
 
     def tasks(self) -> "tuple[DataFrame, Reader]":
-        """A row, and a partition, per task; and how a task gets its records."""
         root, ranges, groups = tables.path(tables.MASTER_LOG), self.ranges, self._groups()
 
         def read(batches: Batches) -> Iterator[pa.RecordBatch]:

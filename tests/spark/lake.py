@@ -19,6 +19,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication, Run
+from spark_jobs.publication import served_sample
 from spark_jobs.publication.publish import ensure_named, publish
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.speed import catch_up, land, partials_table
@@ -124,7 +125,7 @@ class Lake:
         build(self.spark, self.store, self.views, run_id, self.lines.append)
 
     def publish(self, run_id: str) -> Publication | None:
-        return publish(self.rows, self.views, self.store, run_id)
+        return publish(self.rows, self.views, self.store, run_id, served_sample.hold)
 
     def run(self, run_id: str, days: Sequence[str] = (), mode: Any = "changed") -> Publication | None:
         """plan, build, a passed audit, publish."""

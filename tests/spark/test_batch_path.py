@@ -12,6 +12,7 @@ from spark_jobs.settings import settings
 from spark_jobs.speed import compaction, partials_table, tiers, trimming
 from spark_jobs.storage import coverage, tables
 from spark_jobs.storage.fencing import Fence
+from tests.publishing import publish
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -183,8 +184,6 @@ def test_an_interrupted_publication_is_rolled_forward(lake: Lake) -> None:
         if "serving.word_count AS" in statement:
             raise OSError("killed")
         return lake.rows(statement)
-
-    from spark_jobs.publication.publish import publish
 
     with pytest.raises(OSError, match="killed"):
         publish(crash_in_the_middle, lake.views, lake.store, "r2")

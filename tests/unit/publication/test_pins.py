@@ -9,8 +9,8 @@ import pytest
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import ensure_serving, publish
-from tests.publishing import NAMES, VIEWS, Server, built, computed
+from spark_jobs.publication.publish import ensure_serving
+from tests.publishing import NAMES, VIEWS, Server, built, computed, publish
 
 HOUR = dt.timedelta(hours=1)
 

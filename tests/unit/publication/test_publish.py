@@ -16,10 +16,10 @@ from spark_jobs.ledger.leases import LeaseLost
 from spark_jobs.ledger.schema import Lease, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote, publish
+from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import Views
-from tests.publishing import NAMES, VIEWS, Server, built, computed, landed
+from tests.publishing import NAMES, VIEWS, Server, built, computed, landed, publish
 
 NOW = dt.timedelta(0)
 
@@ -113,6 +113,31 @@ def test_a_crash_between_intent_and_done_is_finished_at_the_next_start(store: St
     current, run = store.current_publication(), store.run("r1")
     assert current is not None and (current.run_id, current.state) == ("r1", "done")
     assert run is not None and run.state == "finished"
+
+
+def test_b14_a_view_that_the_server_refuses_takes_no_other_with_it_and_is_named(store: Store) -> None:
+    server = Server()
+    server.refused = "CREATE VIEW serving.orders_by_day"
+    assert [*ensure_serving(server, VIEWS, store).refused] == ["orders_by_day"]
+    assert server.views_said() == ["CREATE VIEW serving.word_count"]
+    assert store.current_publication() is not None, "the start waits for nothing that cannot come"
+    server.refused = None
+    assert not ensure_serving(server, VIEWS, store).refused
+    assert server.views_said() == ["CREATE VIEW serving.orders_by_day"], "tried again, and only that one"
+
+
+def test_b14_a_view_whose_new_text_is_refused_keeps_the_old_one_until_it_is_taken(store: Store) -> None:
+    server = Server()
+    ensure_serving(server, VIEWS, store)
+    built(store, "r1", cut=7, version=3)
+    server.refused = "ALTER VIEW serving.orders_by_day"
+    publish(server, VIEWS, store, "r1")
+    run = store.run("r1")
+    assert run is not None and [*run.summary["refused"]] == ["orders_by_day"]
+    assert [("lsn > 7" in server.texts[f"serving.{name}"]) for name in NAMES] == [False, True]
+    server.refused = None
+    ensure_serving(server, VIEWS, store)
+    assert all("lsn > 7" in text for text in server.texts.values())
 
 
 def test_a_new_view_is_served_by_the_speed_layer_until_its_first_build(store: Store) -> None:

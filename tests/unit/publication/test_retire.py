@@ -12,11 +12,10 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import publish
 from spark_jobs.publication.retire import StillNeeded, retire
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.storage import tables
-from tests.publishing import VIEWS, Server, built, computed
+from tests.publishing import VIEWS, Server, built, computed, publish
 
 WITHOUT = Views(tuple(view for view in VIEWS if view.name != "word_count"))
 SECOND = dt.timedelta(seconds=1)
