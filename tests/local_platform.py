@@ -104,6 +104,10 @@ class Platform:
             _overwrite(tables.facts(contract.event_type), rows.to_arrow_table())
         _overwrite(tables.QUARANTINE, con.sql("SELECT *, 'quarantined' AS state FROM rejects").to_arrow_table())
         _overwrite(tables.DUPLICATES, con.sql("SELECT * EXCLUDE (timestamp) FROM duplicates").to_arrow_table())
+        rejects = {view.id: recompute.rejects(view) for view in self.views}
+        selects = [f"SELECT '{view_id}' AS view, * FROM ({text})" for view_id, text in rejects.items() if text]
+        if selects:
+            _overwrite(tables.REJECTED, con.sql(" UNION ALL BY NAME ".join(selects)).to_arrow_table())
         return {view.id: self._built(con, view, horizon) for view in self.views}
 
     def _built(self, con: Any, view: View, horizon: dt.datetime | None) -> Source:

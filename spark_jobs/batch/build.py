@@ -12,6 +12,7 @@ from itertools import repeat
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.batch import rejected
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask, build_task, days_together
 from spark_jobs.batch.build_units import NewVersion, new_versions, planned
 from spark_jobs.batch.derive import Staged, Wanted, derive
@@ -93,11 +94,14 @@ def _built(
     side_inputs = SideInputs([task.view for task in work], work[0].cut).before(work[0].cut + 1)
     run_id = work[0].run_id
     with task_files.scratch(f"build.{run_id}") as folder:
+        wanted = _wanted(work)
+        rejected.create()
         with watched(spark, store, run_id, "what the facts give", say):
-            staged = derive(spark, _wanted(work), side_inputs, folder)
+            staged = derive(spark, wanted, side_inputs, folder)
             if deep := _deep(work, staged):
                 for view_id, older in derive(spark, deep, side_inputs, folder).items():
                     staged[view_id].add(older)
+        rejected.record(wanted, staged)
         plans = [planned(task, staged[task.view.id]) for task in work]
         units = [unit for plan in plans for unit in plan.units]
         with watched(spark, store, run_id, "files of new versions", say):

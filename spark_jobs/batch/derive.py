@@ -25,7 +25,7 @@ from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import partials
 from spark_jobs.engine.aggregates import COORDINATES
 from spark_jobs.settings import settings
-from spark_jobs.storage import duckdb_reader, task_files
+from spark_jobs.storage import duckdb_reader, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP, Written
 from spark_jobs.storage.fact_slices import Slice, filtered
 from spark_jobs.storage.task_files import AHEAD, PORTION, Batches, Task, Writers
@@ -34,6 +34,8 @@ SHARE = 1_000_000
 """Facts of a task, about, where there are many."""
 DEEP = "#deep"
 """What the name of a view's deep keys ends with."""
+REJECTED = "#rejected"
+"""What the name of the facts that a view rejects ends with; their files become part of the table as they are."""
 SAMPLE = 64
 """Keys of a view's rows of a portion that the driver is told."""
 REPORT = pa.schema([*task_files.REPORT, ("sample", pa.binary()), ("newest", pa.string()), ("seconds", pa.float64())])
@@ -62,6 +64,7 @@ class Staged:
 
     files: list[str] = field(default_factory=list)
     deep_keys: list[str] = field(default_factory=list)
+    rejected: list[Written] = field(default_factory=list)
     sample: list[Weighted] = field(default_factory=list)
     newest: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -90,13 +93,18 @@ def derive(
         task_files.shares(spark, len(shares)), _deriving(shares, wanted, side_inputs, folder), REPORT
     )
     for row in report.to_pylist():
-        address = Written(**row["file"]).address
+        file = Written(**row["file"])
+        if row["name"].endswith(REJECTED):
+            staged[row["name"].removesuffix(REJECTED)].rejected.append(file)
+            continue
         if row["sample"] is None:
-            staged[row["name"].removesuffix(DEEP)].deep_keys.append(address)
+            staged[row["name"].removesuffix(DEEP)].deep_keys.append(file.address)
             continue
         keys = unpacked_keys(row["sample"])
         sample = [(key, row["rows"] / len(keys)) for key in keys]
-        staged[row["name"]].add(Staged([address], [], sample, json.loads(row["newest"]), row["seconds"]))
+        staged[row["name"]].add(
+            Staged([file.address], sample=sample, newest=json.loads(row["newest"]), seconds=row["seconds"])
+        )
     return staged
 
 
@@ -162,6 +170,9 @@ def _one_pass(
 ) -> None:
     chosen = {name: filtered(rows, wanted.facts) for name, rows in facts.items()}
     con, began = duckdb_reader.of_task(), time.monotonic()
+    if not wanted.only_keys:  # what older facts of those keys reject is known
+        for view, rows in partials.rejected(con, {**side_inputs, **chosen}, wanted.views):
+            stage.reject(view, rows)
     for view, rows in partials.to_build(con, {**side_inputs, **chosen}, wanted.views):
         if keys := wanted.only_keys.get(view.id):
             wanted_keys = pa.concat_tables(ds.dataset(file, format="parquet").to_table() for file in keys)
@@ -185,6 +196,9 @@ class _Stage(Writers):
 
     def write(self, name: str, rows: pa.Table) -> None:
         self.add(name, self._folder, rows, with_statistics=(), row_group=ROW_GROUP)
+
+    def reject(self, view: View, rows: pa.Table) -> None:
+        self.add(view.id + REJECTED, tables.path(tables.REJECTED), rows, partition=("view", view.id))
 
     def of_view(self, view: View, rows: pa.Table) -> None:
         """Add rows in the order of their keys."""

@@ -4,6 +4,7 @@ Declaration + event columns -> AggregateView | SequenceView, or ViewError (reaso
 Everything here is checked once, when views are loaded; the SQL modules may rely on it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -23,8 +24,8 @@ from spark_jobs.definitions.measures.base import BoundMeasure, Measure
 from spark_jobs.definitions.measures.exact import Last
 from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Top, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
-from spark_jobs.expressions.error import Refused
-from spark_jobs.expressions.expression import parse
+from spark_jobs.expressions.error import ExpressionError, Refused
+from spark_jobs.expressions.expression import Expression, parse
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.literals import micros
 from spark_jobs.expressions.query.parse import Query, parse_query
@@ -69,10 +70,20 @@ def bind_aggregate(name: str, declared: Aggregate, event_types: EventTypes) -> A
     answer = {**view.served_keys, **{measure.name: measure.answer_kind for measure in measures}}
     derived = {column: parse(text, answer, f"derived {column}") for column, text in declared.derived.items()}
     answer |= {column: expression.kind for column, expression in derived.items()}
-    view = replace(view, derived=derived, having=condition_of(declared.having, answer, "having"))
+    view = replace(view, derived=derived, having=_having(declared, answer))
     if declared.top:
         _check_top(view, declared.top)
     return view
+
+
+def _having(declared: Aggregate, answer: Mapping[str, Kind]) -> Expression | None:
+    try:
+        return condition_of(declared.having, answer, "having")
+    except ExpressionError as error:
+        if used := [name for name in declared.lookups if re.search(rf"\b{name}\b", error.text)]:
+            reason = f"{', '.join(used)} is looked up when the question is asked, after `having`"
+            raise ExpressionError(error.text, "having", reason, "filter by it in the question") from None
+        raise
 
 
 def _types(declared: Aggregate, event_types: EventTypes) -> tuple[str, ...]:

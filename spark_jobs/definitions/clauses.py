@@ -67,7 +67,7 @@ def key_of(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
     """A key: of a kind that has one form per value. Raises: ExpressionError."""
     expression = parse(text, fields, where)
     if expression.kind == "DOUBLE" or expression.kind.startswith("ARRAY"):
-        raise ExpressionError(text, where, f"a key cannot be {expression.kind}", "CAST it to BIGINT, DECIMAL or STRING")
+        raise ExpressionError(text, where, f"a key cannot be {expression.kind}", "CAST it to BIGINT or STRING")
     return expression
 
 

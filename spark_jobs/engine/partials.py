@@ -22,10 +22,17 @@ from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect, failing, listed, quote, rendered
 
 D = Dialect.DUCKDB
+DAY = "CAST(make_timestamp(epoch_us(occurred_at)) AS DATE)"
 MANY_ROWS = 50_000
 BY_LSN = pa.schema([("lsn", pa.int64())])
 EXPRESSION_FAILED = "expression_failed"
 REJECTS = pa.schema([*row_types.COORDINATES, *((n, pa.string()) for n in ("event_type", "view", "reason", "field"))])
+
+
+REJECTED = pa.schema(
+    [*row_types.COORDINATES, ("event_type", pa.string()), ("day", pa.date32()), ("field", pa.string())]
+)
+"""A fact that a view's expressions reject, and the part of the view that fails."""
 
 
 class ViewFailed(RuntimeError):
@@ -80,6 +87,25 @@ def to_build(
                 except duckdb.Error as error:
                     raise ViewFailed(f"view {view.id}: {error}") from error
                 yield view, finished(rows, view.sketches, schema)
+
+
+def rejected(
+    connection: duckdb.DuckDBPyConnection, facts: Mapping[str, pa.Table], views: Sequence[View]
+) -> Iterator[tuple[View, pa.Table]]:
+    """What the views reject of the facts (as for `compute`), schema REJECTED; views that reject nothing are left out.
+
+    Raises ViewFailed.
+    """
+    with _registered(connection, facts):
+        for view in views:
+            facts_of = _relations(view, facts)
+            if facts_of and (failing := rejects(view, facts_of)):
+                try:
+                    rows = connection.sql(failing).to_arrow_table().cast(REJECTED)
+                except duckdb.Error as error:
+                    raise ViewFailed(f"rejects of view {view.id}: {error}") from error
+                if rows.num_rows:
+                    yield view, rows
 
 
 def in_order(query: str, columns: Sequence[str]) -> str:
@@ -137,7 +163,7 @@ def counted(view: View, facts_of: Mapping[str, str]) -> str:
 
 
 def rejects(view: View, facts_of: Mapping[str, str]) -> str | None:
-    """SELECT of lsn, topic, partition, offset, event_type, field of the view's rejects; None if there can be none."""
+    """SELECT with the columns of REJECTED, of the view's rejects; None if there can be none."""
     if isinstance(view, SequenceView):
         faults = sequences.faults(view, facts_of)
     else:
@@ -148,11 +174,11 @@ def rejects(view: View, facts_of: Mapping[str, str]) -> str | None:
         if failed or where_fails:
             only = f"({rendered(where, D)})" if where else "TRUE"
             field = f"CASE WHEN {where_fails or 'FALSE'} THEN '{part}' WHEN {only} THEN {failed or 'NULL'} END"
-            selects.append(f"SELECT {columns}, {field} AS field FROM {facts}")
+            selects.append(f"SELECT {columns}, {DAY} AS day, {field} AS field FROM {facts}")
     if not selects:
         return None
     both = " UNION ALL ".join(selects)
-    return f"SELECT {columns}, min(field) AS field FROM ({both}) WHERE field IS NOT NULL GROUP BY {columns}"
+    return f"SELECT {columns}, day, min(field) AS field FROM ({both}) WHERE field IS NOT NULL GROUP BY {columns}, day"
 
 
 def _relations(view: View, facts: Mapping[str, pa.Table]) -> dict[str, str]:

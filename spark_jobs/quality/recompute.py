@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
+from spark_jobs.engine import partials as partials_of
 from spark_jobs.engine import record_outcomes, sequences, serving_plan
 from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
 from spark_jobs.engine.partials import of_facts
@@ -93,6 +94,11 @@ def partials(con: duckdb.DuckDBPyConnection, view: AggregateView, where: str = "
     made = con.sql(f"SELECT * FROM ({of_facts(view, _facts_of(view), ())}) WHERE {where}").to_arrow_table()
     con.register(f"recomputed_{view.id}", finished(made, view.sketches, view.partial_schema))
     return f"recomputed_{view.id}"
+
+
+def rejects(view: View) -> str | None:
+    """SELECT of what the view rejects of `facts_<type>`; None if it can reject nothing."""
+    return partials_of.rejects(view, _facts_of(view))
 
 
 def stored(view: SequenceView) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from spark_jobs.contracts.model import Contracts
 from spark_jobs.definitions.binder import bind_aggregate, bind_sequence
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.definitions.clauses import ViewError
+from spark_jobs.definitions.declared_types import check_types
 from spark_jobs.definitions.event_columns import EventColumns, EventTypes
 from spark_jobs.definitions.spec import Aggregate, Declaration, Sequence
 from spark_jobs.engine import chained_view
@@ -168,6 +169,7 @@ def _declared(file: Path) -> Declaration:
         raise ViewError(f"it does not import: {type(error).__name__}: {error}", "docs/views.md has examples") from error
     if not isinstance(declared, Aggregate | Sequence):
         raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")
+    check_types(declared)
     return declared
 
 

@@ -51,6 +51,10 @@ ONE_APPLICATION = "the speed layer"
 WAIT_SECONDS = 90.0
 """Longer than the lease of an application that was killed on another machine."""
 
+POLLED = 100
+"""Records that a task has of each partition at once, unpacked: of a megabyte each, Kafka's default of 500 would fill
+the heap."""
+
 PROPERTIES = {
     # Readers' names are the Thrift server's business; a metastore client would be a tenth of this JVM's start.
     "spark.sql.catalogImplementation": "in-memory",
@@ -178,6 +182,7 @@ class SpeedLayer:
             .option("kafka.isolation.level", "read_committed")
             .option("includeHeaders", "true")
             .option("kafka.fetch.max.wait.ms", str(FETCH_WAIT_MS))
+            .option("kafka.max.poll.records", str(POLLED))
             .option("maxOffsetsPerTrigger", str(settings().max_records_per_batch))
             .load()
             .writeStream.foreachBatch(self.micro_batch)

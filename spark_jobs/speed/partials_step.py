@@ -102,7 +102,8 @@ def process_again(
 ) -> Mapping[str, str]:
     """Compute partials of `views` for lsns whose `duplicates` are known from before; returns why a view failed."""
     derived, computed = _without_failures(batch, views, duplicates, side_inputs.before(max(lsns)))
-    batch.commit(derived, [control_rows(row_types.BATCH_ROW, ((lsn, {"views": computed}) for lsn in lsns))])
+    covered = control_rows(row_types.BATCH_ROW, ((lsn, {"views": computed}) for lsn in lsns))
+    batch.commit(derived, [derived.rejects, covered])
     batch.close(side_inputs)
     return derived.failed
 

@@ -10,6 +10,7 @@ MASTER_LOG = "master.log"
 QUARANTINE = "master.quarantine"
 DUPLICATES = "master.duplicates"
 IDENTITIES = "master.identities"
+REJECTED = "batch.rejected"  # facts that a view's expressions reject, as its builds found them
 SPEED_PARTIALS = "speed.partials"
 
 ROWS_PER_FILE = 500_000

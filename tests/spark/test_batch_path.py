@@ -290,7 +290,7 @@ def test_sequences_changed_equal_full_also_for_rows_before_the_horizon(lake: Lak
 def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_back(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "MANY_COMMITS", 1)
+    monkeypatch.setattr(tiers, "MANY_COMMITS", 1)
     lake.use("orders_by_day", "sessions")
     numbers, seen = iter(range(1000)), [(0, 0)]
 

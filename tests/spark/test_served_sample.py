@@ -6,33 +6,15 @@ import pytest
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.publication import served_sample
-from spark_jobs.publication.publish import PublishRefused
+from spark_jobs.publication.publish import PublishRefused, ensure_named
 from spark_jobs.serving.render import SparkTables
 from spark_jobs.settings import settings
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
 
-OF_EACH_KIND = (
-    "orders_by_hour",
-    "lift_rides_sliding",
-    "top_sellers",
-    "sessions",
-    "trades",
-    "delay_by_carrier_day",
-    "airline_names",
-    "word_count",
-)
-
-TYPES = (
-    "order_placed",
-    "order_executed",
-    "lift_ride_taken",
-    "page_viewed",
-    "flight_departed",
-    "airline_changed",
-    "sentence_posted",
-)
+OF_EACH_KIND = ("orders_by_hour", "lift_rides_sliding", "sessions", "delay_by_carrier_day", "airline_names")
+TYPES = ("order_placed", "lift_ride_taken", "page_viewed", "flight_departed", "airline_changed", "sentence_posted")
 
 
 def landed(lake: Lake, first: int) -> None:
@@ -78,18 +60,16 @@ def test_a8_i20_a_text_that_spark_refuses_is_not_published_either(lake: Lake, mo
 
 
 def test_a8_i20_views_of_each_kind_are_served_as_their_files_say(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with built and fresh rows; every view is looked at, and the doors agree with the files."""
+    """Over built and fresh rows; the doors agree with the files of every view."""
     monkeypatch.setenv("TIDEMARK_SERVED_SAMPLE_SECONDS", "600")
     settings.cache_clear()
     lake.use(*OF_EACH_KIND)
     landed(lake, 1)
-    lake.run("r1")
+    lake.plan("r1")
     landed(lake, 10)
-    lake.plan("r2")
-    landed(lake, 20)
-    lake.build("r2")
-    lake.store.record_audit("r2", passed=True)
-    looked_at = served_sample.hold(lake.rows, lake.views, lake.store.built_sources("r2"), seed=2)
+    lake.build("r1")
+    ensure_named(lake.rows, lake.views)
+    looked_at = served_sample.hold(lake.rows, lake.views, lake.store.built_sources("r1"), seed=2)
     assert {*looked_at} >= {*OF_EACH_KIND}
     monkeypatch.undo()
     settings.cache_clear()

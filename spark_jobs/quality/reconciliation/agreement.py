@@ -19,6 +19,7 @@ from spark_jobs.definitions.bound_view import RANK, View
 from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.ledger.source import Source, with_unbuilt
+from spark_jobs.quality.reconciliation import rejects
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import Comparison, compare, shape_of
@@ -75,7 +76,17 @@ def agree(
     for (old_cut, new_cut, days), of in sorted(alike.items()):
         causes = Causes(old_cut, new_cut, json.loads(days))
         built, speed = LocalAnswers(views, new, new_cut), LocalAnswers(views, before, new_cut)
-        yield from (_agreement(view, built, speed, causes, whole) for view in of)
+        for view in of:
+            yield _with_rejects(_agreement(view, built, speed, causes, whole), *rejects.differing(view, causes))
+
+
+def _with_rejects(agreement: Agreement, differing: int, said: tuple[str, ...]) -> Agreement:
+    """The agreement, with the facts that only one layer's view rejects as unexplained."""
+    if not differing:
+        return agreement
+    counts = agreement.causes | {UNEXPLAINED: agreement.causes.get(UNEXPLAINED, 0) + differing}
+    named, all_ = (*agreement.unexplained, *said), agreement.differing + differing
+    return replace(agreement, differing=all_, causes=counts, unexplained=named)
 
 
 def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Causes, whole: bool) -> Agreement:

@@ -44,6 +44,16 @@ class Causes:
         con = duckdb_reader.connect(layers)
         self.unmarked = _unmarked(con, old_cut, new_cut)
         self.accepted_later = _accepted_later(con, old_cut, new_cut)
+        self.rejects_of_speed = _rejects_of_speed(con, old_cut, new_cut)
+
+    def seen_otherwise(self, view: View) -> pa.Table:
+        """The places of the records of which the layers were bound to see different facts, or one saw none."""
+        facts = [rows for records in (self.unmarked, self.accepted_later) for rows in records.values()]
+        missing = coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column)
+        if missing:
+            facts += [rows for of in self.settled_facts(view, pa.array(missing)) for rows in of.values()]
+        places = pa.schema(row_types.COORDINATES)
+        return pa.concat_tables([places.empty_table(), *(rows.select(places.names).cast(places) for rows in facts)])
 
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
@@ -153,6 +163,15 @@ def _unmarked(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
 def _named(kind: str) -> str:
     """SELECT of the coordinates in the control rows of a kind."""
     return f"SELECT lsn, control.topic, control.partition, control.\"offset\" FROM partials WHERE view = '{kind}'"
+
+
+def _rejects_of_speed(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> pa.Table:
+    """What views rejected in the speed layer: view (column), place, event_type, field."""
+    return con.sql(
+        f'SELECT control.view, lsn, control.topic, control.partition, control."offset", control.event_type, '
+        f"control.field FROM partials WHERE view = '{row_types.REJECT_ROW}' AND control.view IS NOT NULL "
+        f"AND lsn > {above:d} AND lsn <= {upto:d}"
+    ).to_arrow_table()
 
 
 def _accepted_later(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:

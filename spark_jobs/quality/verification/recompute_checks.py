@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import duckdb
 
+from spark_jobs.batch import rejected
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
@@ -50,6 +51,10 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View
     else:
         parts = _of_sequence(stored, view)
     comparisons: dict[str, Comparison] = {}
+    if rejects := recompute.rejects(view):
+        con.register("stored_rejects", rejected.of_view(view.id, 0, stored.head))
+        shape = Shape(PLACE, ["event_type", "field"])
+        comparisons["reject "] = compare(con, "FROM stored_rejects", rejects, shape, "differing_rejects")
     for what, (query, recomputed, shape) in parts.items():
         con.register("stored_rows", stored.con.sql(query).to_arrow_table())
         comparisons[what] = compare(con, "FROM stored_rows", recomputed, shape, f"differing_{len(comparisons)}")

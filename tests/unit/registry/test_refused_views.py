@@ -20,7 +20,29 @@ AGGREGATES = {
     "reserved name": (aggregate(by='{"lsn": "card"}'), "'lsn' cannot be a column", "lower case"),
     "name that is SQL": (aggregate(by='{"a; drop": "card"}'), "cannot be a column", "lower case"),
     "name of a stored part": (aggregate(by='{"a__sum": "card"}'), "cannot be a column", "single underscores"),
-    "floating key": (aggregate(by='{"rate": "rate"}'), "key cannot be DOUBLE", "CAST"),
+    "floating key": (aggregate(by='{"rate": "rate"}'), "key cannot be DOUBLE", "CAST it to BIGINT or STRING"),
+    "e: a tuple as a key": (
+        aggregate(by='{"card": ("card", "cents")}'),
+        "Aggregate's by card is the tuple ('card', 'cents'), not a text",
+        "one text",
+    ),
+    "e: a list of measures": (aggregate(measures="[Count()]"), "Aggregate's measures is the list", "docs/views.md"),
+    "e: a condition that is no text": (
+        aggregate(where="True"),
+        "Aggregate's where is the bool True, not a text",
+        "one text",
+    ),
+    "e: a measure of a number": (aggregate(measures='{"n": Sum(3)}'), "Sum's of is the int 3, not a text", "one text"),
+    "e: having by a lookup": (
+        aggregate(lookups='{"name": Lookup(view="names", key="card", column="name")}', having='"name IS NOT NULL"'),
+        "name is looked up when the question is asked, after `having`",
+        "in the question",
+    ),
+    "e: text that does not parse": (
+        aggregate(where='"card = = 1"'),
+        "it does not parse: Required",
+        "docs/expressions.md",
+    ),
     "float without tolerance": (aggregate(measures='{"x": Sum("rate")}'), "without tolerance", "measure integers"),
     "sum of text": (aggregate(measures='{"x": Mean("card")}'), "Mean of a STRING", "measure a number"),
     "measure of nothing": (aggregate(measures='{"x": Max()}'), "Max measures nothing", "say of what"),
@@ -121,18 +143,28 @@ SEQUENCES = {
         "unix_micros",
     ),
     "no such column": (sequence(resolve="SELECT nothing FROM {rows}"), "resolve: `nothing`: unknown column", "cents"),
-    "result under a name of its own": (
+    "e: a tuple as the sequence's key": (
+        sequence().replace('key="card", rows', 'key=("card",), rows'),
+        "Sequence's key is the tuple ('card',), not a text",
+        "one text",
+    ),
+    "e: a tuple as a row's key": (
+        sequence().replace('key="card", columns', 'key=("card", "cents"), columns'),
+        "Row's key is the tuple",
+        "one text",
+    ),
+    "b14: result under a name of its own": (
         sequence(results='{"opened_at": "TIMESTAMP", "cents": "BIGINT"}'),
         "the result has a column named opened_at",
         "of that name themselves",
     ),
-    "result named stretch_end": (
+    "b14: result named stretch_end": (
         sequence(results='{"stretch_end": "BIGINT"}'),
         "'stretch_end' cannot be a column",
         "none of Tidemark's own",
     ),
     "result named as the key": (sequence(results='{"card": "STRING"}'), "two columns are named card", "rename"),
-    "a column selected twice": (
+    "b14: a column selected twice": (
         sequence(resolve="SELECT key, ts AS opened_at, ts AS closes_at, cents, cents FROM {rows}"),
         "two columns are named cents",
         "once",
@@ -147,3 +179,4 @@ def test_a_wrong_view_is_refused_with_file_reason_and_hint(tmp_path: Path, text:
     assert refused.value.file.endswith("payments.py")
     assert reason in refused.value.reason
     assert hint in refused.value.hint
+    assert "\x1b" not in str(refused.value), "no colour codes"

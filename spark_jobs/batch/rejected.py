@@ -1,0 +1,65 @@
+"""Record the facts that views reject: those of the slices that were read stand in the place of what was known of them.
+
+Wanted, files that tasks wrote -> one version of batch.rejected, a partition per view.
+A build that nobody publishes leaves the rows that the next one will write again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from spark_jobs.batch.derive import Staged, Wanted
+from spark_jobs.engine import partials
+from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
+from spark_jobs.storage.data_files import Bounds, FileWriter, Written, files_within
+from spark_jobs.storage.fact_slices import Slice
+
+VIEW = "view"
+SCHEMA = pa.schema([(VIEW, pa.string()), *partials.REJECTED])
+
+
+def create() -> None:
+    """Create the table, unless it exists."""
+    ddl.create(tables.REJECTED, SCHEMA, partition_by=[VIEW], properties=ddl.looked_up_by("lsn", "day"))
+
+
+def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged]) -> None:
+    """Replace what the views rejected of the wanted facts by what is staged."""
+    table, removed, files = DeltaTable(tables.path(tables.REJECTED)), list[str](), list[Written]()
+    with ExitStack() as open_files:
+        for facts, view_id in ((one.facts, view.id) for one in wanted for view in one.views):
+            files += staged[view_id].rejected if view_id in staged else ()
+            for path in _overlapping(table, facts, view_id):
+                removed.append(path)
+                writer = open_files.enter_context(FileWriter(tables.path(tables.REJECTED), (VIEW, view_id)))
+                for rows in _outside(path, facts):
+                    writer.add(rows)
+                files += writer.written()
+        if removed or files:
+            data_files.swap(table, removed, files)
+
+
+def _overlapping(table: DeltaTable, facts: Slice, view_id: str) -> list[str]:
+    """The files of the view that may have rows of the slice."""
+    bounds: Bounds = {"lsn": [(facts.above + 1, facts.upto)]}
+    files = files_within(table, bounds)
+    of_view = [view == view_id for view in files[f"partition.{VIEW}"].to_pylist()] if files.num_rows else []
+    return [path for path, mine in zip(files["path"].to_pylist(), of_view, strict=True) if mine]
+
+
+def _outside(path: str, facts: Slice) -> Iterator[pa.Table]:
+    address = f"{tables.path(tables.REJECTED)}/{path}"
+    rows = ds.dataset(address, schema=partials.REJECTED, format="parquet")
+    for batch in rows.to_batches(filter=~facts.expression()):
+        yield pa.Table.from_batches([batch])
+
+
+def of_view(view_id: str, above: int, upto: int) -> pa.Table:
+    """What the view's builds rejected of (above, upto]: the columns of partials.REJECTED."""
+    if not duckdb_reader.exists(tables.REJECTED):
+        return partials.REJECTED.empty_table()
+    mine = (ds.field(VIEW) == view_id) & (ds.field("lsn") > above) & (ds.field("lsn") <= upto)
+    return duckdb_reader.dataset(tables.REJECTED).to_table(partials.REJECTED.names, filter=mine)

@@ -1,0 +1,99 @@
+"""A5: facts that a view's expressions reject are recorded by both layers, and compared."""
+
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.definitions.api import Aggregate, Count, Row, Sequence, Sum
+from spark_jobs.definitions.binder import bind_aggregate, bind_sequence
+from spark_jobs.quality import recompute
+from spark_jobs.quality.gate import audit
+from spark_jobs.quality.verification.findings import State
+from spark_jobs.quality.verification.recompute_checks import view_stands
+from spark_jobs.registry.views import Views, event_types_of
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.storage import tables
+from tests.spark.lake import Lake, event
+
+pytestmark = pytest.mark.spark
+
+TOO_MUCH = "unit_price_cents * 9000000000000"  # a dear order overflows, and is rejected
+BY_DAY, BY_STORE, ROWS = "dear_by_day", "dear_by_store", "dear_rows"
+ABOUT = {"owner": "tests", "description": "rejects"}
+
+
+def views() -> Views:
+    """One that is built by days, one that is merged, one that is resolved."""
+    types, measures = event_types_of(project_contracts()), {"orders": Count(), "worth": Sum(TOO_MUCH)}
+    by = {BY_DAY: {"day": "to_date(occurred_at)"}, BY_STORE: {"store_id": "store_id"}}
+    aggregates = [
+        bind_aggregate(name, Aggregate(of="order_placed", by=keys, measures=measures, **ABOUT), types)  # type: ignore[arg-type]
+        for name, keys in by.items()
+    ]
+    row = Row(of="order_placed", key="store_id", reach="0 seconds", columns={"worth": TOO_MUCH})
+    rows = bind_sequence(ROWS, Sequence(key="store_id", rows={"order": row}, **ABOUT), types)  # type: ignore[arg-type]
+    return Views((*aggregates, rows))
+
+
+def order(number: int, **fields: Any) -> dict[str, Any]:
+    return event("order_placed", number, occurred_at="2026-01-05T09:00:00.000Z", **fields)
+
+
+def dear(number: int) -> dict[str, Any]:
+    return order(number, unit_price_cents=100_000_000)
+
+
+def of_batch(lake: Lake) -> list[tuple[Any, ...]]:
+    return lake.rows(f"SELECT view, lsn, `offset`, field FROM {tables.by_path(tables.REJECTED)}")
+
+
+def of_speed(lake: Lake) -> list[tuple[Any, ...]]:
+    rows = f"SELECT control.view, lsn, control.`offset`, control.field FROM {tables.by_path(tables.SPEED_PARTIALS)}"
+    of_views = lake.rows(f"{rows} WHERE view = '__reject__' AND control.view IS NOT NULL")
+    ids = {view.column: view.id for view in lake.views}
+    return sorted(((ids[view], *rest) for view, *rest in of_views), key=repr)
+
+
+def audited(lake: Lake, run_id: str) -> tuple[bool, str]:
+    said: list[str] = []
+    return audit(lambda: lake.spark, lake.store, lake.views, run_id, said.append), "\n".join(said)
+
+
+def expected(*places: tuple[int, int]) -> list[tuple[Any, ...]]:
+    fields = {BY_DAY: "measure worth", BY_STORE: "measure worth", ROWS: "order column worth"}
+    return sorted(((view, *place, field) for view, field in fields.items() for place in places), key=repr)
+
+
+def test_a5_both_layers_record_the_facts_that_a_view_rejects_and_are_compared(lake: Lake) -> None:
+    lake.views = views()
+    lake.land([order(1), dear(2)], views=[BY_DAY])
+    lake.catch_up()
+    lake.run("r1")
+    lake.land([order(3), order(4), dear(5)])
+    lake.plan("r2")
+    lake.build("r2")
+    assert of_batch(lake) == of_speed(lake) == expected((1, 1), (2, 4))
+    passed, said = audited(lake, "r2")
+    assert passed, said
+    lake.publish("r2")
+    lake.run("r3", mode="full")
+    assert of_batch(lake) == expected((1, 1), (2, 4)), "a rebuild records what it finds, once"
+    facts, sources = recompute.facts(2), lake.store.current_sources()
+    stored = LocalAnswers(lake.views, sources, 2)
+    assert {view_stands(facts, stored, view).state for view in lake.views} == {State.HOLDS}
+    DeltaTable(tables.path(tables.REJECTED)).delete(f"lsn = 2 AND view = '{ROWS}'")
+    lost = view_stands(facts, stored, lake.views[ROWS])
+    assert lost.state is State.BREACH and "reject lsn=2" in lost.breaches[0]
+
+
+def test_a5_a_fact_that_only_one_layer_rejects_stops_the_run(lake: Lake) -> None:
+    lake.views = views()
+    lake.land([order(1), dear(2)])
+    lake.plan("r1")
+    lake.build("r1")
+    DeltaTable(tables.path(tables.REJECTED)).delete(f"view = '{BY_STORE}'")
+    passed, said = audited(lake, "r1")
+    assert not passed
+    assert "rejected: lsn=1, topic=order_placed, partition=0, offset=1: only in speed" in said
