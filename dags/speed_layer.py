@@ -1,7 +1,8 @@
 """
-Asks the speed layer every minute whether it is well, and restarts it when it stands still.
+Asks the speed layer every five minutes whether it is well, and restarts it when it stands still.
 
-**When.** Every minute; one short look at the heartbeat in the ledger, no JVM.
+**When.** Every five minutes; one short look at the heartbeat in the ledger, no JVM. A process that ends is started
+again at once, by the supervisor.
 
 **When it is red.** A red run is an alarm; its log names it. Answers of `serving.*` stay exact as of the last landed
 record; only their freshness suffers.
@@ -20,11 +21,11 @@ from tidemark_airflow.policy import Owner, Tag, dag_arguments
 
 from spark_jobs.orchestration.interface import SPEED_LAYER, SPEED_SILENT
 
-EVERY_MINUTE = CronTriggerTimetable("* * * * *", timezone="UTC")
+EVERY_FIVE_MINUTES = CronTriggerTimetable("*/5 * * * *", timezone="UTC")
 
 with DAG(
     SPEED_LAYER,
-    schedule=EVERY_MINUTE,
+    schedule=EVERY_FIVE_MINUTES,
     **dag_arguments(Owner.PLATFORM, [Tag.SPEED, Tag.ALARM], __doc__, retries=0),
 ):
     TidemarkOperator(

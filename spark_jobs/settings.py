@@ -135,6 +135,12 @@ class Settings(_Folders, BaseSettings):
     history_days: int = Field(
         3650, description="Longest age of a pin: what Delta lets readers of `batch.*` travel back."
     )
+    verify_records: int = Field(
+        200_000, description="A log of more records is verified by a sample, unless `--all`; about as many are in it."
+    )
+    verify_keys: int = Field(500, description="Keys of a view that a sample looks at, about.")
+    verify_seconds: float = Field(45.0, description="When a sample ends, whatever is not looked at by then.")
+    airflow_kept_days: int = Field(30, description="How long Airflow's database and task logs keep a run.")
     batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
 
     @model_validator(mode="before")

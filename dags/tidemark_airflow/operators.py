@@ -18,6 +18,8 @@ from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
 TRY_LATER_DELAY = timedelta(seconds=20)
+BROKEN = 1
+"""`tidemark verify`: not a failure to look, but what was seen."""
 
 
 class TidemarkOperator(BaseOperator):
@@ -77,8 +79,8 @@ class TidemarkOperator(BaseOperator):
 class BatchStep(TidemarkOperator):
     """One step of a batch run, `tidemark batch <step> --run-id R`; a plan is given the partition's day, if any."""
 
-    def __init__(self, *, step: str, **kwargs: Any) -> None:
-        super().__init__(arguments=("batch", step), **kwargs)
+    def __init__(self, *, step: str, options: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(arguments=("batch", step, *options), **kwargs)
 
     def arguments_of(self, context: Context) -> list[str]:
         dag_run = context["dag_run"]
@@ -120,6 +122,18 @@ class PublishStep(BatchStep):
     def conclude(self, code: int, context: Context) -> None:
         super().conclude(code, context)
         context["outlet_events"][PUBLICATION].add_partitions(run_id_of(context["dag_run"].run_id))
+
+
+class VerifyStep(TidemarkOperator):
+    """Looks at the promises. One that is broken is red without retry, because the same data would break it again."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(arguments=("verify",), **kwargs)
+
+    def conclude(self, code: int, context: Context) -> None:
+        if code == BROKEN:
+            raise AirflowFailException("a promise is broken: `tidemark verify --last` names it, with its first rows")
+        super().conclude(code, context)
 
 
 class TrainStep(TidemarkOperator):

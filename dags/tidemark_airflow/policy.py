@@ -18,6 +18,7 @@ class Tag(StrEnum):
     MODELS = "models"
     PUBLISHES = "publishes"
     ALARM = "alarm"
+    MAINTENANCE = "maintenance"
 
 
 class Owner(StrEnum):

@@ -11,7 +11,8 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from infra.embedded.passwords import passwords, write_private
@@ -138,6 +139,29 @@ def _migrate(settings: Settings) -> None:
 def _write_ahead(settings: Settings) -> None:
     with closing(sqlite3.connect(settings.airflow_dir / "airflow.db")) as database:
         database.execute("pragma journal_mode = wal")  # readers and the writer do not wait for each other
+
+
+class CleanFailed(Exception):
+    """Airflow did not clean its database; the text is what it said last."""
+
+
+def clean(settings: Settings) -> int:
+    """Remove what is older than `airflow_kept_days` from Airflow's database, and log files; returns how many files."""
+    before = datetime.now(UTC) - timedelta(days=settings.airflow_kept_days)
+    arguments = ("db", "clean", "--clean-before-timestamp", before.isoformat(), "--skip-archive", "--yes")
+    command = (str(BIN / "airflow"), *arguments)
+    done = subprocess.run(
+        command, env={**os.environ, **environment(settings)}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CleanFailed(f"`airflow db clean` ended with exit code {done.returncode}: {done.stderr[-2000:]}")
+    every = (settings.airflow_dir / "logs").rglob("*.log")
+    logs = [file for file in every if file.stat().st_mtime < before.timestamp()]
+    for file in logs:
+        file.unlink()
+        with suppress(OSError):  # the folder has others
+            file.parent.rmdir()
+    return len(logs)
 
 
 def _render(sections: Mapping[str, Mapping[str, str]]) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import chain
 
+from spark_jobs.batch.plan import REBUILT
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source
@@ -54,7 +55,7 @@ def build_task(view: View, run: Run, base: Source, new: Days, changed: Days) -> 
     """
     touched, replaced = ({day for name in view.event_types for day in days.get(name, ())} for days in (new, changed))
     days: list[str] = []
-    if run.mode == "full" or base.batch_version is None:
+    if (run.mode == "full" and view.id in run.summary.get(REBUILT, [view.id])) or base.batch_version is None:
         mode = BuildMode.FULL
     elif view.bucket:
         days = sorted({*touched, *replaced, *run.days})

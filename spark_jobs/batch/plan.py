@@ -3,15 +3,18 @@
 coverage + ledger -> one row in the ledger. Every later step, and every retry, works at that cut. Needs no JVM.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Literal
 
 from spark_jobs.ledger.schema import Run
-from spark_jobs.ledger.store import Store
+from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.storage import coverage
 
 Mode = Literal["changed", "full"]
+REBUILT = "rebuilt"
+"""In a run's summary: the ids of the views that it builds from all facts, where these are not all views."""
 
 
 def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date] = (), mode: Mode = "changed") -> Run:
@@ -40,10 +43,38 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
     )
 
 
+def plan_rebuild(store: Store, views: Iterable[str], run_id: str, part: int) -> Run:
+    """Plan to build a part of the views once more, at the published cut: those whose last full build is longest ago.
+
+    The others stay as they are; so what differs from what is published, differs without a reason.
+    """
+    if (known := store.run(run_id)) is not None:
+        return store.begin_run(known)
+    current, decoded = store.current_publication(), store.decoded_cut()
+    if current is None or not current.cut:
+        raise LedgerError("nothing is built yet, so there is nothing to build once more")
+    if decoded != current.cut:
+        raise LedgerError(
+            f"facts go up to {decoded}, publication {current.id} to {current.cut}: `batch_layer` goes first"
+        )
+    rebuilt = store.least_rebuilt(views)
+    return store.begin_run(
+        Run(
+            run_id=run_id,
+            mode="full",
+            previous_cut=current.cut,
+            cut=current.cut,
+            cut_at=coverage.landed(current.cut - 1).get(current.cut),
+            summary={REBUILT: rebuilt[: math.ceil(len(rebuilt) / part)]},
+        )
+    )
+
+
 def describe(run: Run) -> list[str]:
     """The plan in lines, for people."""
     new = f"lsn {run.previous_cut + 1} to {run.cut} are new" if run.cut > run.previous_cut else "nothing is new"
     lines = [f"run {run.run_id}: cut {run.cut}, mode {run.mode}; {new}"]
+    lines += [f"views to build once more: {', '.join(views)}" for views in [run.summary.get(REBUILT)] if views]
     if run.days:
         lines.append(f"days to rebuild: {', '.join(run.days)}")
     lines += [

@@ -26,6 +26,7 @@ COMMANDS = {
     "speed": "spark_jobs.cli.speed:speed",
     "batch": "spark_jobs.cli.batch:batch",
     "retention": "spark_jobs.cli.batch:retention",
+    "maintain": "spark_jobs.cli.maintain:maintain",
     "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from spark_jobs.batch.plan import describe, plan
+from spark_jobs.batch.plan import describe, plan, plan_rebuild
 from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
@@ -43,14 +43,21 @@ def batch() -> None:
 @run_option
 @click.option("--day", "days", multiple=True, type=click.DateTime([DAY]), help="Rebuild this day as well.")
 @click.option("--mode", type=click.Choice(["changed", "full"]), default="changed", help="full: everything from facts.")
-def plan_(run_id: str, days: tuple[datetime, ...], mode: Any) -> None:
+@click.option("--part", type=click.IntRange(1), help="full: one of so many parts of the views, at the published cut.")
+def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, part: int | None) -> None:
     """Choose the run's cut and write it down."""
+    if part and (days or mode != "full"):
+        raise click.UsageError("--part goes with --mode full and without days")
+    views = project_views()
     with ledger_step() as store:
-        view_lock.check(store, project_views())
+        view_lock.check(store, views)
         with refusing(ContractError):
             log_reader.read_schema_history()
-        columns = [view.column for view in project_views()]
-        for line in describe(plan(store, columns, run_id, [day.date() for day in days], mode)):
+        if part:
+            planned = plan_rebuild(store, [view.id for view in views], run_id, part)
+        else:
+            planned = plan(store, [view.column for view in views], run_id, [day.date() for day in days], mode)
+        for line in describe(planned):
             click.echo(line)
 
 

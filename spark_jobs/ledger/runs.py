@@ -148,6 +148,15 @@ class Runs(Leases):
     def builds(self, run_id: str) -> dict[str, Build]:
         return {row.view_id: row for row in self.all(select(Build).where(Build.run_id == run_id))}
 
+    def least_rebuilt(self, view_ids: Iterable[str]) -> list[str]:
+        """The views, those first whose last build from all facts is longest ago."""
+        with self.read() as session:
+            full = (
+                select(Build.view_id, func.max(Build.finished_at)).where(Build.mode == "full").group_by(Build.view_id)
+            )
+            last = dict(session.execute(full).tuples().all())
+        return sorted(view_ids, key=lambda view_id: (last.get(view_id, datetime.min.replace(tzinfo=UTC)), view_id))
+
     def hot_keys(self, view_id: str, batch_version: int) -> list[HotKey]:
         """The hot keys of a version, those with the most rows first."""
         of_version = select(HotKey).where(*_hot_keys_in(view_id, batch_version))

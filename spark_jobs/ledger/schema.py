@@ -196,6 +196,19 @@ class AlertsSent(Base):
     lsn: Mapped[int]
 
 
+class Verification(Base):
+    """A look at the promises. `findings`: by their law, as they are made; `finished_at`: None until all are."""
+
+    __tablename__ = "verifications"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    scope: Mapped[str]
+    seed: Mapped[int]
+    begun_at: Mapped[datetime] = mapped_column(default=now)
+    finished_at: Mapped[datetime | None]
+    exit_code: Mapped[int | None]
+    findings: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
 class Heartbeat(Base):
     """The last sign of life of a component."""
 
@@ -252,3 +265,7 @@ class ModelPromotion(Base):
     reason: Mapped[str] = mapped_column(Text)
     decided_at: Mapped[datetime]
     sent_at: Mapped[datetime | None]
+
+
+MIRRORED = tuple(sorted(Base.metadata.tables.keys() - {"meta", "leases"}))
+"""What SQL readers see of the ledger, as tables of the schema `ops`."""

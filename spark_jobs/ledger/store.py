@@ -12,13 +12,14 @@ from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.runs import RunActive, Runs
+from spark_jobs.ledger.verifications import Verifications
 from spark_jobs.ledger.view_versions import ViewVersions
 
 __all__ = ["Busy", "LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Runs, Publications, ViewVersions, ModelVersions):
-    """Messages, leases, runs (plans, builds, audits), publications (sources, pins), definitions, trained models."""
+class Store(Messages, Runs, Publications, ViewVersions, ModelVersions, Verifications):
+    """Messages, leases, runs (plans, builds, audits), publications (sources, pins), definitions, models, checks."""
 
 
 def open(at: URL | None = None) -> Store:

@@ -13,6 +13,7 @@ TRY_LATER = 75
 
 # The DAGs.
 BATCH_LAYER, SPEED_LAYER, MARTS = "batch_layer", "speed_layer", "marts"
+MAINTENANCE, MAINTENANCE_HOURLY, MAINTENANCE_WEEKLY = "maintenance", "maintenance_hourly", "maintenance_weekly"
 
 # What a task gives to the command.
 COMMAND_VARIABLE = "TIDEMARK_COMMAND"

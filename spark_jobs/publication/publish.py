@@ -14,7 +14,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.leases import Held
 from spark_jobs.ledger.runs import BASE
-from spark_jobs.ledger.schema import Publication, Run
+from spark_jobs.ledger.schema import MIRRORED, Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.views import Views
@@ -89,6 +89,7 @@ def ensure_named(execute: Execute, views: Views) -> list[str]:
         execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
     wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in view.tables)]
+    wanted += map(tables.ops, MIRRORED)
     schemas = sorted({table.split(".")[0] for table in wanted})
     known = {f"{schema}.{row[1]}" for schema in schemas for row in execute(f"SHOW TABLES IN {schema}")}
     new = [table for table in wanted if table not in known and duckdb_reader.exists(table)]

@@ -5,8 +5,8 @@ equal it (I7, I8). It shares decode, the views and, for sequences, the engine th
 duplicates are computed by another engine than in the batch layer.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import duckdb
@@ -21,7 +21,7 @@ from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
 from spark_jobs.engine.partials import of_facts
 from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions.dialect import Dialect, listed
-from spark_jobs.storage import duckdb_reader, log_reader
+from spark_jobs.storage import duckdb_reader, log_reader, tables
 
 RECORDS_AT_ONCE = 200_000
 DUCKDB = Dialect.DUCKDB
@@ -46,10 +46,50 @@ def facts(upto: int, above: int = 0, cut: int = AS_LANDED) -> duckdb.DuckDBPyCon
         f"SELECT {PLACE}, event_type, identity, timestamp FROM {rows} WHERE identity IN "
         f"(SELECT identity FROM {rows} GROUP BY identity HAVING count(*) > 1) "
         f"QUALIFY row_number() OVER (PARTITION BY identity ORDER BY {PLACE}) > 1"
-        for rows in (all_of(contract.event_type) for contract in project_contracts() if not contract.is_outcome)
+        for rows in map(all_of, _of_records())
     ))  # fmt: skip
     settle(con)
     return con
+
+
+def later(upto: int, above: int, cut: int) -> duckdb.DuckDBPyConnection:
+    """As `facts`; what a stored fact up to `above` has the identity of is a duplicate too."""
+    con = facts(upto, above, cut)
+    for event_type in _of_records():
+        if known := _stored(con, event_type, above):
+            rows = all_of(event_type)
+            con.execute(
+                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp FROM {rows} WHERE identity IN "
+                f"(SELECT s.identity FROM {known} s SEMI JOIN {rows} USING (identity)) "
+                f"AND ({PLACE}) NOT IN (SELECT ({PLACE}) FROM duplicates)"
+            )
+    settle(con)
+    return con
+
+
+def upon(cut: int, head: int) -> duckdb.DuckDBPyConnection:
+    """`facts_<type>` up to the head: the stored ones up to the cut, and what the log gives past it."""
+    con = later(head, above=cut, cut=cut)
+    for contract in project_contracts():
+        name, columns = f"facts_{contract.event_type}", listed(contract.fact_schema.names, DUCKDB)
+        con.execute(f"CREATE TEMP TABLE new_{name} AS SELECT {columns} FROM {name}")
+        known = _stored(con, contract.event_type, cut)
+        both = f"SELECT {columns} FROM {known} UNION ALL " if known else ""
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {both}FROM new_{name}")
+    return con
+
+
+def _stored(con: duckdb.DuckDBPyConnection, event_type: str, upto: int) -> str | None:
+    """The relation of the stored facts of a type up to an lsn; None where there is no table."""
+    if not upto or not duckdb_reader.exists(tables.facts(event_type)):
+        return None
+    con.register(f"stored_{event_type}", duckdb_reader.dataset(tables.facts(event_type)))
+    return f"(SELECT * FROM stored_{event_type} WHERE lsn <= {upto:d})"
+
+
+def _of_records() -> Iterable[str]:
+    """The event types that are sent."""
+    return (contract.event_type for contract in project_contracts() if not contract.is_outcome)
 
 
 def all_of(event_type: str) -> str:
@@ -68,44 +108,55 @@ def settle(con: duckdb.DuckDBPyConnection) -> None:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """All of `facts_<type>` in `con` as the parts of an answer: nothing is built, everything is added."""
+    """All of `facts_<type>` in `con` as the parts of an answer: nothing is built, everything is added.
+
+    only: view id -> an SQL condition on its stored keys; of other views all keys are there.
+    """
 
     con: duckdb.DuckDBPyConnection
     in_force: Sequence[View]
     now: datetime | None = None
+    only: Mapping[str, str] = field(default_factory=dict)
     dialect: Dialect = DUCKDB
 
     def built(self, view: View) -> Sequence[str]:
         return ()
 
     def added(self, view: View) -> str:
+        where = self.only.get(view.id, "true")
         if isinstance(view, AggregateView):
-            return f"FROM {partials(self.con, view)}"
-        return sequences.rows(view, _facts_of(view))
+            return f"FROM {partials(self.con, view, where)}"
+        return rows_of(view, where)
 
 
-def answer(con: duckdb.DuckDBPyConnection, view: View) -> str:
-    """SELECT of the view's rows over all of `facts_<type>`; for an aggregate as `LocalAnswers.own` gives them."""
-    return serving_plan.own_answer(view, Recomputed(con, [view]))
+def answer(con: duckdb.DuckDBPyConnection, view: View, where: str = "true") -> str:
+    """SELECT of the view's rows over all of `facts_<type>` (of the keys `where`), as `LocalAnswers.own` gives them."""
+    return serving_plan.own_answer(view, Recomputed(con, [view], only={view.id: where}))
 
 
 def partials(con: duckdb.DuckDBPyConnection, view: AggregateView, where: str = "true") -> str:
     """A relation of `con` with one row per key (of those `where`) and the view's partial columns."""
-    made = con.sql(f"SELECT * FROM ({of_facts(view, _facts_of(view), ())}) WHERE {where}").to_arrow_table()
+    made = con.sql(f"SELECT * FROM ({of_facts(view, facts_of(view), ())}) WHERE {where}").to_arrow_table()
     con.register(f"recomputed_{view.id}", finished(made, view.sketches, view.partial_schema))
     return f"recomputed_{view.id}"
 
 
 def rejects(view: View) -> str | None:
     """SELECT of what the view rejects of `facts_<type>`; None if it can reject nothing."""
-    return partials_of.rejects(view, _facts_of(view))
+    return partials_of.rejects(view, facts_of(view))
 
 
-def stored(view: SequenceView) -> tuple[str, str]:
+def rows_of(view: SequenceView, where: str = "true") -> str:
+    """SELECT of a sequence's rows (of the keys `where`), with lsn, over `facts_<type>`."""
+    return f"SELECT * FROM ({sequences.rows(view, facts_of(view))}) WHERE {where}"
+
+
+def stored(view: SequenceView, where: str = "true") -> tuple[str, str]:
     """SELECTs of a sequence's rows (with lsn) and results, both with `stretch_end`, over `facts_<type>`."""
-    rows = f"({sequences.rows(view, _facts_of(view))})"
+    rows = f"({rows_of(view, where)})"
     return sequences.stretches(view, DUCKDB, rows, f"({sequences.resolve(view, DUCKDB, rows)})")
 
 
-def _facts_of(view: View) -> dict[str, str]:
+def facts_of(view: View) -> dict[str, str]:
+    """Event type -> the relation of its facts."""
     return {event_type: f"facts_{event_type}" for event_type in view.event_types}

@@ -37,12 +37,13 @@ TOPIC_SECONDS = 15  # until somebody asks why a topic's partitions are not known
 
 @dataclass(frozen=True)
 class Sent:
-    """Acknowledged records: the first has offset `offset`, the next ones follow without gap."""
+    """Acknowledged records: the first has offset `offset`, the next ones follow without gap. headers: of each."""
 
     block: Block
     partition: int
     offset: int
     timestamp_ms: int
+    headers: Sequence[record_batches.Header] = ()
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ class Producer:
     ) -> None:
         self._client = client or _connect()
         self._on_sent = on_sent
-        self._headers = {topic: record_batches.encoded_headers(named) for topic, named in (headers or {}).items()}
-        self._no_headers = record_batches.encoded_headers(())
+        self._headers = headers or {}
         self._answers: deque[_Answer] = deque()
         self._answered = threading.Condition()
         self._waiting = 0  # bytes without answer
@@ -113,8 +113,9 @@ class Producer:
         """Put one batch into KafkaProducer's queue, as its `send` would have filled it."""
         at = time.time_ns() // 1_000_000
         records = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1)
-        filled, headers = records._builder, self._headers.get(block.topic, self._no_headers)
-        filled._buffer.extend(record_batches.encode(block.keys, block.values, headers))
+        filled, headers = records._builder, self._headers.get(block.topic, ())
+        encoded = record_batches.encode(block.keys, block.values, record_batches.encoded_headers(headers))
+        filled._buffer.extend(encoded)
         filled._num_records, filled._last_offset = len(block), len(block) - 1
         filled._first_timestamp = filled._max_timestamp = at
         records._next_offset = len(block)
@@ -134,7 +135,8 @@ class Producer:
         """In KafkaProducer's thread: the batch is in the log, or has failed for good."""
         offset, log_append_time, error_of = result
         error = error_of(0) if error_of is not None else None
-        sent = Sent(block, partition, offset, log_append_time if log_append_time not in (None, -1) else at)
+        stamped = log_append_time if log_append_time not in (None, -1) else at
+        sent = Sent(block, partition, offset, stamped, self._headers.get(block.topic, ()))
         with self._answered:
             self._answers.append(_Answer(sent, size, error))
             self._answered.notify_all()

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_jobs.contracts.row_types import INSTANT
+from spark_jobs.contracts.row_types import HEADERS, INSTANT
 from spark_jobs.sample.producer import Sent
 from spark_jobs.settings import settings
 
@@ -32,6 +32,7 @@ PRODUCER_LEDGER = pa.schema(
         ("timestamp", INSTANT),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("headers", HEADERS),
         ("outcome", pa.string()),
         ("reason", pa.string()),
     ]
@@ -104,7 +105,13 @@ def table_of(sent: Sequence[Sent]) -> pa.Table:
         "timestamp": np.repeat([one.timestamp_ms * 1000 for one in sent], sizes),
         "key": [key for block in blocks for key in block.keys],
         "value": [value for block in blocks for value in block.values],
+        "headers": _headers(sent).take(np.repeat(np.arange(len(sent)), sizes)),
         "outcome": [outcome for block in blocks for outcome in block.outcomes],
         "reason": [reason for block in blocks for reason in block.reasons],
     }
     return pa.table({name: pa.array(found, PRODUCER_LEDGER.field(name).type) for name, found in columns.items()})
+
+
+def _headers(sent: Sequence[Sent]) -> pa.Array:
+    """Those of each one's records; none are an empty list, as null would say that nobody knows."""
+    return pa.array([[{"key": key, "value": value} for key, value in one.headers] for one in sent], HEADERS)

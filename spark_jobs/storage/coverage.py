@@ -35,8 +35,8 @@ def landed(above: int) -> Mapping[int, datetime]:
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", above))
 
 
-def records(above: int, upto: int) -> Mapping[int, int]:
-    """Number of records per landed lsn in (above, upto]."""
+def records(above: int, upto: int | None = None) -> Mapping[int, int]:
+    """Number of records per landed lsn in (above, upto], in their order."""
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.records", above, upto))
 
 

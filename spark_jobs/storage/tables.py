@@ -26,6 +26,11 @@ def decoded(event_types: Iterable[str]) -> list[str]:
     return [*map(facts, event_types), QUARANTINE, DUPLICATES]
 
 
+def ops(table: str) -> str:
+    """The mirror of a table of the ledger."""
+    return f"ops.{table}"
+
+
 def serving(view: str) -> str:
     return f"serving.{view}"
 

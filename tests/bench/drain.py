@@ -82,7 +82,7 @@ def _ours(place: Stand, **changes: Any) -> Span:
             fresh.tidemark("up", "speed")
             await_true(lambda: lag(fresh) == 0, 1800, "the backlog does not drain")
         span = meter.span(*moments(fresh))
-        fresh.tidemark("verify", timeout=1800)
+        fresh.tidemark("verify", "--all", timeout=1800)
     return span
 
 

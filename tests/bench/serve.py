@@ -37,7 +37,7 @@ def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
         place.tidemark("generate", "--events", "50000", "--seed", "4")
         _settle(place)
         rows = measure(place, repeats, WARMING)
-        place.tidemark("verify", timeout=1800)
+        place.tidemark("verify", "--all", timeout=1800)
     for row in rows:
         say(f"{row['query']}: p50 {row['p50']:.3f} s, {row['of_floor']:.1f} x select 1")
     return rows

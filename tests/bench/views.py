@@ -57,7 +57,7 @@ def _with(place: Stand, count: int) -> Row:
             fresh.tidemark("generate", "--events", str(SMALL), "--seed", f"{count}{seed:02d}")
             await_true(lambda: lag(fresh) == 0, 120, "the micro-batch does not end")
         small = _small(fresh)
-        fresh.tidemark("verify", timeout=1800)
+        fresh.tidemark("verify", "--all", timeout=1800)
     seconds = ended_at - began_at
     return {"views": len(chosen), "seconds": seconds, "records_per_second": drained / seconds, "small_ms": small}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowException, AirflowRescheduleException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
 from conftest import DAGS, ROOT
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.run_id import pin_of, run_id_of
@@ -104,6 +104,25 @@ def test_a_plan_waits_while_another_run_is_at_work(bag: DagBag) -> None:
     plan.execute(context("r1", "2013-01-01"))
     with pytest.raises(AirflowRescheduleException):
         plan.execute(context("r2"))
+
+
+def test_c5_a_verify_that_cannot_look_is_tried_again_and_a_broken_promise_is_red_at_once(
+    bag: DagBag, tidemark: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify = bag.dags[interface.MAINTENANCE].get_task("verify")
+    tidemark("exit 1")
+    with pytest.raises(AirflowFailException, match="verify --last"):
+        verify.execute(context())
+    monkeypatch.delenv(interface.COMMAND_VARIABLE)
+    with pytest.raises(AirflowException, match="exit code 2;"):
+        verify.execute(context())  # the real command, where nothing runs
+
+
+def test_c5_maintenance_asks_for_a_trim_of_what_nobody_reads(bag: DagBag) -> None:
+    trim, heard = bag.dags[interface.MAINTENANCE_HOURLY].get_task("trim"), list[str]()
+    trim.hear = heard.append
+    trim.execute(context())
+    assert heard == ["nothing to trim yet"]
 
 
 def test_the_command_takes_the_words_of_every_task(bag: DagBag) -> None:

@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,9 @@ from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, Owner, Tag
 
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
+    "maintenance": ["verify", "retention", "tidy", "airflow"],
+    "maintenance_hourly": ["trim", "mirror"],
+    "maintenance_weekly": ["plan", "build", "audit", "publish"],
     "marts": ["pin", "build", "docs"],
     "speed_layer": ["watch"],
 }
@@ -112,9 +115,17 @@ def test_publishing_waits_for_the_one_slot_of_its_pool(bag: DagBag) -> None:
     pools = json.loads((ROOT / "infra/airflow/pools.json").read_text())
     assert pools[PUBLISHING_POOL]["slots"] == 1
     publishing = [task for dag in bag.dags.values() if Tag.PUBLISHES in dag.tags for task in dag.tasks if task.outlets]
-    assert [(task.task_id, task.pool, task.outlets) for task in publishing] == [
-        ("publish", PUBLISHING_POOL, [PUBLICATION])
+    assert [(task.dag_id, task.task_id, task.pool, task.outlets) for task in publishing] == [
+        (dag_id, "publish", PUBLISHING_POOL, [PUBLICATION]) for dag_id in ("batch_layer", "maintenance_weekly")
     ]
+
+
+def test_c5_watching_the_speed_layer_costs_less_than_300_runs_a_day(bag: DagBag) -> None:
+    timetable, day = _scheduled(bag, "speed_layer").timetable, datetime(2026, 3, 1, tzinfo=UTC)
+    runs, at = 0, timetable._get_next(day)
+    while at < day + timedelta(days=1):
+        runs, at = runs + 1, timetable._get_next(at)
+    assert 200 < runs < 300
 
 
 def test_marts_listen_to_the_publication(bag: DagBag) -> None:

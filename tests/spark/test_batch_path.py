@@ -1,16 +1,19 @@
 """The batch layer over a real log: cut, facts, builds, publication, and the laws that bind them."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from spark_jobs.batch import decode_step
+from spark_jobs.batch.plan import plan_rebuild
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
 from spark_jobs.publication.rollback import rollback
+from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, agree
 from spark_jobs.settings import settings
 from spark_jobs.speed import compaction, partials_table, tiers, trimming
-from spark_jobs.storage import coverage, tables
+from spark_jobs.storage import coverage, duckdb_reader, tables
 from spark_jobs.storage.fencing import Fence
 from tests.publishing import publish
 from tests.spark.lake import Lake, event
@@ -321,3 +324,43 @@ def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_bac
         look()
     assert seen == sorted(seen), "a count fell"
     assert sorted(set(seen)) == [(0, 0), (2, 1), (4, 2), (6, 3), (8, 4)], "each counts once, as soon as it lands"
+
+
+def test_c5_a_rebuild_builds_one_part_of_the_views_from_all_facts_at_the_published_cut(lake: Lake) -> None:
+    lake.use("orders_by_day", "word_count")
+    lake.land([order(1), event("sentence_posted", 9)])
+    lake.run("r1")
+    lake.land([order(2), event("sentence_posted", 10)])
+    lake.run("r2")
+    lake.land([order(3)])
+    served = lake.served("orders_by_day"), lake.served("word_count")
+    ids = [view.id for view in lake.views]
+    rebuilt = list[str]()
+    for run_id in ("w1", "w2"):
+        run = plan_rebuild(lake.store, ids, run_id, 2)
+        assert run.cut == 2
+        lake.build(run_id)
+        old, new = lake.store.current_sources(), lake.store.built_sources(run_id)
+        found = [*agree(lake.views, old, new, {}, whole=True)]
+        assert [one.differing for one in found] == [0, 0] and all(one.rows for one in found)
+        modes = {view_id: build.mode for view_id, build in lake.store.builds(run_id).items()}
+        assert sorted(modes.values()) == ["full", "same"]
+        rebuilt += [view_id for view_id, mode in modes.items() if mode == "full"]
+        lake.store.record_audit(run_id, passed=True)
+        assert lake.publish(run_id) is not None
+        assert (lake.served("orders_by_day"), lake.served("word_count")) == served
+    assert sorted(rebuilt) == ids, "each view has its turn"
+
+
+def test_c5_a_rebuild_tells_what_daily_builds_have_lost(lake: Lake) -> None:
+    lake.use("orders_by_day")
+    lake.land([order(1), order(2, DAY2)])
+    lake.run("r1")
+    lake.spark.sql("DELETE FROM batch.orders_by_day WHERE day = DATE '2026-01-06'")
+    source = lake.store.current_sources()["orders_by_day"]
+    spoilt = replace(source, batch_version=duckdb_reader.version("batch.orders_by_day"))
+    lake.store.finish_publication(lake.store.begin_publication("batch", {"orders_by_day": spoilt}, cut=1).id)
+    plan_rebuild(lake.store, ["orders_by_day"], "w1", 4)
+    lake.build("w1")
+    [found] = agree(lake.views, lake.store.current_sources(), lake.store.built_sources("w1"), {}, whole=True)
+    assert found.causes == {UNEXPLAINED: 1}

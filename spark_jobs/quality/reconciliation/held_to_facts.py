@@ -4,10 +4,9 @@ facts up to the cut --the view's own expressions--> the answers of some keys | w
 Agreement cannot see what such a build lacks: its old source and the speed layer may lack the same corrections.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from spark_jobs.definitions.bound_view import SequenceView, View
-from spark_jobs.engine import serving_plan
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality import recompute
@@ -23,18 +22,6 @@ MOST_KEYS = 10_000
 NOTE = "was held back, so it was held to its facts"
 
 
-@dataclass(frozen=True)
-class _Sampled(recompute.Recomputed):
-    """The parts of the answers of the keys that are `looked_at`, an SQL condition on the stored keys."""
-
-    looked_at: str = "true"
-
-    def added(self, view: View) -> str:
-        if isinstance(view, SequenceView):
-            return f"SELECT * FROM ({super().added(view)}) WHERE {self.looked_at}"
-        return f"FROM {recompute.partials(self.con, view, self.looked_at)}"
-
-
 def held_to_facts(agreement: Agreement, views: Views, view: View, source: Source) -> Agreement:
     """The agreement, with the rows of the build that its facts do not give as unexplained ones."""
     built = LocalAnswers(views, {view.id: source}, source.cut)
@@ -48,7 +35,7 @@ def held_to_facts(agreement: Agreement, views: Views, view: View, source: Source
     [relation, *_] = built.built(view)
     con.execute(f"CREATE TEMP TABLE looked_at AS SELECT DISTINCT {keys or '1'} FROM {relation} WHERE {looked_at}")
     stored = built.with_keys(view, "looked_at").own(view)
-    given_by_facts = serving_plan.own_answer(view, _Sampled(con, [view], looked_at=looked_at))
+    given_by_facts = recompute.answer(con, view, looked_at)
     compared = compare(con, stored, given_by_facts, shape_of(view, tolerance=1e-9))
     if not compared.differing:
         return replace(agreement, note=NOTE)

@@ -3,6 +3,7 @@
 pin at head (Thrift) | log -> expected (oracle, or recomputed) -> one Finding per serving view, which says by which.
 """
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem
 
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import serving_plan
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, quote_text
@@ -26,14 +28,19 @@ from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
 from spark_jobs.quality.reconciliation.agreement import attribute, counts_by_cause
 from spark_jobs.quality.reconciliation.causes import Causes, UnbuiltCauses
+from spark_jobs.quality.verification import scope as scopes
 from spark_jobs.quality.verification.expected import Expected, SecondWay
 from spark_jobs.quality.verification.findings import Absent, Check, Finding, Law, State, Unable
+from spark_jobs.quality.verification.sampled import SampledWay
+from spark_jobs.quality.verification.scope import Scope
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import ready, servable
 from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.settings import settings
+
+log = logging.getLogger("tidemark.verify")
 
 TOLERANCE = 1e-9
 """Relative, for floating values: the second way does its arithmetic in another order."""
@@ -46,7 +53,13 @@ class Pinned:
 
     store: Store
     views: Views
+    scope_now: Callable[[], Scope]
+    asked: list[Served] = field(default_factory=list)
     stack: ExitStack = field(default_factory=ExitStack)
+
+    @cached_property
+    def scope(self) -> Scope:
+        return self.scope_now()
 
     @cached_property
     def connection(self) -> Any:
@@ -60,19 +73,43 @@ class Pinned:
 
     @cached_property
     def pin(self) -> Pin:
+        name = f"verify_{os.getpid()}_{datetime.now(UTC):%Y%m%d%H%M%S}"
+        at = self._moment if self.scope.seed is not None else None
+        assert self.connection is not None  # so that without a server no pin is begun
+        self.stack.callback(self._drop, name)  # before there is something to drop, as the making may fail half way
         try:
-            name = f"verify_{os.getpid()}_{datetime.now(UTC):%Y%m%d%H%M%S}"
-            made = pins.create(self.execute, self.views, self.store, name, keep=timedelta(days=1))
+            return pins.create(self.execute, self.views, self.store, name, at, keep=timedelta(days=1))
         except (LedgerError, SqlError) as error:
             raise Unable(f"no pin could be made: {error}") from error
-        self.stack.callback(pins.drop, self.execute, self.store, made.name)
-        return made
+
+    def _drop(self, name: str) -> None:
+        """By a connection of its own: the other one may have been left in the middle of a statement."""
+        if self.store.pin(name) is None:
+            return
+        try:
+            with connect() as fresh:
+                pins.drop(lambda statement: ask(fresh, statement).rows, self.store, name)
+        except SqlError as error:
+            log.warning("the pin %s stays until `tidemark retention` drops it: %s", name, error)
+
+    @property
+    def _moment(self) -> datetime | None:
+        """The latest one by which only so many records had landed past the cut as a sample reads; None: now."""
+        current = self.store.current_publication()
+        if current is None or current.done_at is None:
+            return None
+        cut = max((source.cut for source in self.store.sources(current).values()), default=0)
+        past = scopes.past(cut)
+        return None if past is None else max(past, current.done_at)
 
     @cached_property
     def second_way(self) -> SecondWay:
         settings().tmp_dir.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(prefix="verify-", dir=settings().tmp_dir)
-        return SecondWay(self.merged, Path(self.stack.enter_context(scratch)))
+        folder = Path(self.stack.enter_context(scratch))
+        if self.scope.seed is None:
+            return SecondWay(self.merged, folder, self.scope.is_large)
+        return SampledWay(self.merged, folder, scope=self.scope, views=self.asked)
 
     @cached_property
     def merged(self) -> LocalAnswers:
@@ -94,10 +131,16 @@ class Pinned:
         self.stack.callback(fs.delete_dir, path)
         return folder
 
+    def condition(self, view: Served, d: Dialect) -> str:
+        """SQL: whether a row of the answer is looked at."""
+        source = self.merged.sources[serving_plan.stored_of(view, self.merged).id]
+        return self.scope.condition(view, source, d)
+
     def answer(self, view: Served) -> pa.Table:
-        """All rows with their exact types, which the server's protocol turns into text; so it writes them to files."""
+        """The rows in question with their exact types, which the server's protocol turns into text: it writes files."""
         folder = f"{self.folder}/{view.name}"
-        query = f"SELECT * FROM {pins.schema(self.pin.name)}.`{view.name}`"
+        where = self.condition(view, Dialect.SPARK)
+        query = f"SELECT * FROM {pins.schema(self.pin.name)}.`{view.name}` WHERE {where}"
         try:
             self.execute(f"INSERT OVERWRITE DIRECTORY {quote_text(folder, Dialect.SPARK)} USING parquet {query}")
         except SqlError as error:
@@ -106,11 +149,12 @@ class Pinned:
 
 
 @contextmanager
-def opened(store: Store, views: Views) -> Iterator[list[Check]]:
+def opened(store: Store, views: Views, scope: Callable[[], Scope]) -> Iterator[list[Check]]:
     """The checks, one per view that is served, or would be if nothing is published; the pin is gone afterwards."""
-    pinned, sources = Pinned(store, views), _ready(store, views, store.current_sources())
+    asked = servable(views, _ready(store, views, store.current_sources()))
+    pinned = Pinned(store, views, scope, asked)
     with pinned.stack:
-        yield [(law_of(view), partial(is_as_expected, view, pinned)) for view in servable(views, sources)]
+        yield [(law_of(view), partial(is_as_expected, view, pinned)) for view in asked]
 
 
 def _ready(store: Store, views: Views, published: Mapping[str, Source]) -> dict[str, Source]:
@@ -126,8 +170,11 @@ def is_as_expected(view: Served, pinned: Pinned) -> Finding:
     """Every row of the view, read through the pin, against those of the second way."""
     if not pinned.pin.head:
         raise Absent("nothing has landed yet")
-    served = pinned.answer(view)
-    finding = compared(view, served, pinned.second_way.expected(view), pinned.merged, pinned.causes_past)
+    if pinned.scope.seed is not None:
+        scopes.refuse_much(pinned.second_way.cut, pinned.pin.head)
+    served, expected = pinned.answer(view), pinned.second_way.expected(view)
+    where = pinned.condition(view, Dialect.DUCKDB)
+    finding = compared(view, served, expected, pinned.merged, pinned.causes_past, where)
     if finding.state is State.HOLDS or not isinstance(view, ChainedView):
         return finding
     return inherited(
@@ -145,9 +192,17 @@ def inherited(view: ChainedView, served: pa.Table, finding: Finding, below: Find
 
 
 def compared(
-    view: Served, served: pa.Table, expected: Expected, merged: LocalAnswers, causes_past: Callable[[int], Causes]
+    view: Served,
+    served: pa.Table,
+    expected: Expected,
+    merged: LocalAnswers,
+    causes_past: Callable[[int], Causes],
+    where: str = "true",
 ) -> Finding:
-    """`merged`: the same sources and head; `causes_past`: a cut -> the causes of named limits, made when needed."""
+    """`merged`: the same sources and head; `causes_past`: a cut -> the causes of named limits, made when needed.
+
+    where: the rows of the answer that `served` and `expected` have.
+    """
     law, names = law_of(view), (expected.by, "served")
     shape = _shape(view, expected.approximate)
     if missing := [name for name in shape.columns if name not in expected.rows.column_names]:
@@ -163,8 +218,12 @@ def compared(
     if not comparison.differing or isinstance(view, ChainedView):
         return law.finding(comparison.rows, comparison.first(names), comparison.differing, note)
     own = replace(shape, values=[name for name in shape.values if name not in view.lookups])
-    strays = compare(con, merged.answer(view), "FROM served", shape, "strays")  # not even what the files give (I20)
-    attributed = attribute(merged, view, replace(comparison, shape=own), causes_past(cut), LocalAnswers.answer, strays)
+
+    def answer(sources: LocalAnswers, of: View) -> str:
+        return f"SELECT * FROM ({sources.answer(of)}) WHERE {where}"
+
+    strays = compare(con, answer(merged, view), "FROM served", shape, "strays")  # not even what the files give (I20)
+    attributed = attribute(merged, view, replace(comparison, shape=own), causes_past(cut), answer, strays)
     said = replace(attributed, shape=shape).first(names, where="cause IS NULL")
     causes = counts_by_cause(attributed)
     within = "".join(f"; {LIMITED}: {count:,} rows, {cause}" for cause, count in causes.items() if cause)

@@ -68,12 +68,13 @@ class SecondWay:
 
     asked: LocalAnswers
     folder: Path
+    is_large: bool = False
 
     def expected(self, view: Served) -> Expected:
-        if self.oracle is not None:
+        oracle = self.oracle
+        if oracle is not None:
             with suppress(KeyError):
-                rows = self.oracle.expected(view.name)
-                return Expected(rows, "the oracle", self.oracle.approximate.get(view.name, {}))
+                return by_oracle(oracle, view)
         answer = serving_plan.answer(view, Recomputed(self.facts, self.asked.in_force, self.asked.now))
         return Expected(self.facts.sql(answer).to_arrow_table(), "recomputing")
 
@@ -83,19 +84,38 @@ class SecondWay:
 
     @cached_property
     def oracle(self) -> Oracle | None:
-        make = oracle_of_project()
+        """Over all records up to the head."""
+        file = self.folder / "records.parquet"
+        if oracle_of_project() is not None:
+            write_records(self.log, self.asked.head, file)
+        return self.oracle_over(file)
+
+    def oracle_over(self, records: Path) -> Oracle | None:
+        """The project's oracle over the records of a file; None where it has none."""
+        make, now = oracle_of_project(), self.asked.now
         if make is None:
             return None
-        log, file = duckdb_reader.dataset(tables.MASTER_LOG), self.folder / "records.parquet"
-        head, now = self.asked.head, self.asked.now
         assert now is not None  # of a pin
-        write_records(log, head, file)
-        return make(records=file, until=until(log, head), now=now, log=log, cut=self.cut)
+        return make(records=records, until=until(self.log, self.asked.head), now=now, log=self.log, cut=self.cut)
+
+    @cached_property
+    def log(self) -> ds.Dataset:
+        return duckdb_reader.dataset(tables.MASTER_LOG)
 
     @cached_property
     def facts(self) -> duckdb.DuckDBPyConnection:
-        """Facts of everything up to the head; built ones are read by the schemas of the cut."""
+        """Facts of everything up to the head; built ones are read by the schemas of the cut.
+
+        Of a large log the built ones are those that are stored, as other checks hold them to the log by and by.
+        """
+        if self.is_large:
+            return recompute.upon(self.cut, self.asked.head)
         return recompute.facts(self.asked.head, cut=self.cut)
+
+
+def by_oracle(oracle: Oracle, view: Served) -> Expected:
+    """Raises KeyError for a view that it does not know."""
+    return Expected(oracle.expected(view.name), "the oracle", oracle.approximate.get(view.name, {}))
 
 
 def oracle_of_project() -> MakeOracle | None:
@@ -103,7 +123,8 @@ def oracle_of_project() -> MakeOracle | None:
     if settings().oracle is None:
         return None
     module, _, attribute = str(settings().oracle).partition(":")
-    sys.path.append(str(settings().project))
+    if str(settings().project) not in sys.path:
+        sys.path.append(str(settings().project))
     make: MakeOracle = getattr(import_module(module), attribute)
     return make
 
@@ -113,8 +134,10 @@ def ledger_files() -> list[str]:
     return sorted(map(str, settings().producer_ledger.glob("*/[0-9]*.parquet")))
 
 
-def write_records(log: ds.Dataset, head: int, to: Path) -> None:
-    """Write what the oracle reads: each record up to head, by its producer's own copy where there is one."""
+def write_records(log: ds.Dataset | pa.Table, head: int, to: Path) -> None:
+    """Write what the oracle reads: each record of the log, or of a part of it, up to head, by its producer's own copy
+    where there is one.
+    """
     columns = listed(row_types.RECORD.names, Dialect.DUCKDB)
     records = f"SELECT {columns} FROM log WHERE kind = 'record' AND lsn <= {head:d}"
     if ledger := ledger_files():

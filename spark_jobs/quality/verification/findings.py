@@ -19,6 +19,7 @@ class State(StrEnum):
     BREACH = "breach"
     UNABLE = "unable"  # it could not be looked at: neither good nor bad news
     ABSENT = "nothing yet"  # there is nothing to look at, by nature
+    SKIPPED = "not looked at"  # a sample leaves it out: its time is over, or there is too much of it
 
 
 class Unable(Exception):
@@ -31,6 +32,12 @@ class Absent(Exception):
     """There is nothing that the law speaks of; the text says why."""
 
     state = State.ABSENT
+
+
+class Skipped(Exception):
+    """A sample leaves it out; the text says why."""
+
+    state = State.SKIPPED
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,10 @@ class Finding:
     note: str = ""
     seconds: float = field(default=0.0, compare=False)
 
+    @property
+    def key(self) -> str:
+        return f"{self.invariant} {self.law}"
+
 
 @dataclass(frozen=True)
 class Law:
@@ -55,6 +66,11 @@ class Law:
     invariant: str
     text: str
     unit: str
+
+    @property
+    def key(self) -> str:
+        """What tells it from others."""
+        return f"{self.invariant} {self.text}"
 
     def finding(self, checked: int, breaches: Sequence[str], count: int | None = None, note: str = "") -> Finding:
         """HOLDS where nothing breaches and something was compared.
@@ -74,7 +90,7 @@ class Law:
         started = time.perf_counter()
         try:
             finding = check()
-        except (Absent, Unable) as reason:
+        except (Absent, Unable, Skipped) as reason:
             finding = Finding(self.invariant, self.text, reason.state, note=str(reason))
         except Exception as error:
             note = next(iter(str(error).splitlines()), "no reason given")

@@ -22,8 +22,12 @@ PLACE = list(dict(row_types.COORDINATES))
 FACTS = Law("I7", "facts are what the log gives", "rows")
 
 
-def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
-    """Facts, quarantined records and duplicates up to the cut are those that the log gives, recomputed in `con`."""
+def law_of_lsns(first: int, last: int) -> Law:
+    return Law("I7", f"facts of the lsns {first} to {last} are what the log gives", "rows")
+
+
+def facts_stand(con: duckdb.DuckDBPyConnection, cut: int, above: int = 0, law: Law = FACTS) -> Finding:
+    """Facts, quarantined records and duplicates of (above, cut] are those that the log gives, recomputed in `con`."""
     relations = {
         tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in project_contracts()
     }
@@ -34,22 +38,26 @@ def facts_stand(con: duckdb.DuckDBPyConnection, cut: int) -> Finding:
         stored = f"FROM {relation} WHERE false"  # of a type that is newer than the cut
         if duckdb_reader.exists(table):
             con.register("stored_rows", duckdb_reader.dataset(table))
-            stored = f"FROM stored_rows WHERE lsn <= {cut:d}"
+            stored = f"FROM stored_rows WHERE lsn > {above:d} AND lsn <= {cut:d}"
         shape = Shape(PLACE, [name for name in columns if name not in PLACE])
         comparisons[f"{table}: "] = compare(con, stored, f"FROM {relation}", shape, f"differing_{relation}")
-    return _finding(FACTS, comparisons)
+    return _finding(law, comparisons)
 
 
 def law_of(view: View) -> Law:
     return Law("I7", f"{view.id} is what its facts give", "rows")
 
 
-def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View) -> Finding:
-    """The view's batch tables are those that the facts give. `con`: with the facts recomputed; `stored`: head = cut."""
+def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View, where: str = "true") -> Finding:
+    """The view's batch tables are those that the facts give, for the stored keys `where`.
+
+    `con`: with `facts_<type>` up to the cut; `stored`: head = cut.
+    """
     if isinstance(view, AggregateView):
-        parts = {"": (stored.own(view), recompute.answer(con, view), shape_of(view, tolerance=1e-9))}
+        own = f"SELECT * FROM ({stored.own(view)}) WHERE {where}"
+        parts = {"": (own, recompute.answer(con, view, where), shape_of(view, tolerance=1e-9))}
     else:
-        parts = _of_sequence(stored, view)
+        parts = _of_sequence(stored, view, where)
     comparisons: dict[str, Comparison] = {}
     if rejects := recompute.rejects(view):
         con.register("stored_rejects", rejected.of_view(view.id, 0, stored.head))
@@ -61,17 +69,17 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View
     return _finding(law_of(view), comparisons)
 
 
-def _of_sequence(stored: LocalAnswers, view: SequenceView) -> dict[str, tuple[str, str, Shape]]:
+def _of_sequence(stored: LocalAnswers, view: SequenceView, where: str) -> dict[str, tuple[str, str, Shape]]:
     """What is compared -> SELECT of the stored rows, SELECT of the recomputed ones, and their shape."""
     horizon = stored.sources[view.id].horizon
     late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
     row_table, result_table = stored.built(view)
-    rows, results = recompute.stored(view)
+    rows, results = recompute.stored(view, where)
     row_columns = ["lsn", *(name for name in view.row_kinds if name != "key"), "stretch_end"]
     result_columns = [*(name for name in view.result_kinds if name != "key"), "stretch_end"]
     return {
-        "row ": (f"FROM {row_table}", f"FROM ({rows}){late}", Shape(["key"], row_columns)),
-        "result ": (f"FROM {result_table}", results, Shape(["key"], result_columns)),
+        "row ": (f"FROM {row_table} WHERE {where}", f"FROM ({rows}){late}", Shape(["key"], row_columns)),
+        "result ": (f"FROM {result_table} WHERE {where}", results, Shape(["key"], result_columns)),
     }
 
 

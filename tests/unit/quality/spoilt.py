@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spark_jobs.contracts import row_types
 from spark_jobs.ledger import store as ledger
 from spark_jobs.quality.verification import completeness, verify
 from spark_jobs.quality.verification.findings import Finding, State
@@ -57,7 +58,9 @@ def _write_ledger() -> None:
     from spark_jobs.storage import duckdb_reader
 
     log = duckdb_reader.dataset(tables.MASTER_LOG).to_table()
-    sent = log.filter(pa.compute.equal(log["kind"], "record")).select(producer_ledger.PRODUCER_LEDGER.names[:6])
+    sent = log.filter(pa.compute.equal(log["kind"], "record")).select(producer_ledger.PRODUCER_LEDGER.names[:7])
+    without = pa.array([[]] * sent.num_rows, row_types.HEADERS)
+    sent = sent.set_column(sent.schema.get_field_index("headers"), "headers", without)
     folder = settings().producer_ledger / "run"
     folder.mkdir(parents=True)
     sent = sent.append_column("outcome", pa.nulls(len(sent), pa.string()))
@@ -67,7 +70,8 @@ def _write_ledger() -> None:
 def findings(platform: Platform) -> list[Finding]:
     """Every check but those of Kafka and of served answers."""
     scene = verify.Scene(ledger.open(), platform.views)
-    return [law.looked(check) for law, check in verify.checks(scene) if law != completeness.OFFSETS]
+    every = (*verify.checks(scene), *verify.of_builds(scene))
+    return [law.looked(check) for law, check in every if law != completeness.OFFSETS]
 
 
 def broken(platform: Platform) -> dict[str, tuple[str, ...]]:

@@ -140,14 +140,16 @@ def test_the_ledger_says_what_each_record_is_and_where(tmp_path):
     mixed = Block(
         "t", [b"a", None, b"a"], [b"1", None, b"1"], ["fact", "rejected", "duplicate"], [None, "null_value", None]
     )
-    with Ledger(tmp_path / "run") as ledger, Producer(ledger.add, client=kafka) as producer:
+    headers = {"t": [("schema_version", b"1"), ("from", b"here")]}
+    with Ledger(tmp_path / "run") as ledger, Producer(ledger.add, headers, kafka) as producer:
         producer.send(block([(b"a", b"0"), (b"b", b"0")]))
         producer.send(mixed)
     table = pq.read_table(tmp_path / "run").select(PRODUCER_LEDGER.names)
     assert table.schema.equals(PRODUCER_LEDGER)
     rows = {(r["partition"], r["offset"]): r for r in table.to_pylist()}
     for (partition, offset), row in rows.items():
-        assert kafka.log["t", partition][offset][:2] == (row["key"], row["value"])
+        named = [(header["key"], header["value"]) for header in row["headers"]]
+        assert kafka.log["t", partition][offset] == (row["key"], row["value"], named)
     assert len(rows) == 5
     assert sorted((r["outcome"], r["reason"]) for r in rows.values() if r["value"] != b"0") == [
         ("duplicate", None), ("fact", None), ("rejected", "null_value"),

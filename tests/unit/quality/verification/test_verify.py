@@ -50,6 +50,12 @@ LOST = "below the cut a record is a fact, a quarantined record or a duplicate"
         ),
         (tables.facts("order_placed"), alter(of_record(3), identity=b"0" * 16, offset=4), LOST, "duplicate and fact"),
         (tables.MASTER_LOG, alter(of_record(0), value=b"{}"), "bytes are the producer's", "has another value than"),
+        (
+            tables.MASTER_LOG,
+            alter(of_record(0), headers=[{"key": "schema_version", "value": b"9"}]),
+            "bytes are the producer's",
+            "order_placed partition 0 offset 0 has other headers than were sent",
+        ),
         (tables.MASTER_LOG, alter(of_record(0), key=b"k"), "bytes are the producer's", "offset 0 has another key than"),
         (tables.MASTER_LOG, lose(of_record(5)), "bytes are the producer's", "offset 5 was sent and is not in the log"),
         (

@@ -1,0 +1,35 @@
+"""
+Builds a fourth of the views once more from all facts, every week, and holds them to what is published.
+
+**When.** Sundays at 04:00 UTC, at the published cut: plan -> build -> audit -> publish. Those views come first whose
+last full build is longest ago, so each has its turn within four weeks. The others keep their published source.
+
+**When it is red.** Readers keep the last publication.
+
+| red task | what to do |
+|---|---|
+| `plan` | *up for reschedule* is no fault: another run is at work. Red: run `batch_layer` first, the log says why |
+| `build` | clear it: it resumes at the same cut |
+| `audit` | a view differs from what daily runs built: *Details -> Data Docs*, `./tidemark agreement`, the runbook |
+| `publish` | a daily run has published meanwhile: trigger a new run |
+
+Runbook: `docs/runbooks/maintenance.md`.
+"""
+
+from airflow.sdk import DAG, CronTriggerTimetable, chain
+from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep
+from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
+
+from spark_jobs.orchestration.interface import MAINTENANCE_WEEKLY
+
+with DAG(
+    MAINTENANCE_WEEKLY,
+    schedule=CronTriggerTimetable("0 4 * * 0", timezone="UTC"),
+    **dag_arguments(Owner.PLATFORM, [Tag.MAINTENANCE, Tag.PUBLISHES], __doc__, retries=2),
+):
+    chain(
+        BatchStep(task_id="plan", step="plan", options=("--mode", "full", "--part", "4")),
+        BatchStep(task_id="build", step="build"),
+        AuditStep(task_id="audit", step="audit"),
+        PublishStep(task_id="publish", pool=PUBLISHING_POOL),
+    )

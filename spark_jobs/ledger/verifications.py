@@ -1,0 +1,42 @@
+"""What `verify` found: each finding as soon as it is made, so that a look that was cut off can go on."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select
+
+from spark_jobs.ledger.database import Sessions
+from spark_jobs.ledger.schema import Verification
+
+WHOLE, SAMPLE = "all", "sample"
+RESUMED_DAYS = 7
+
+
+class Verifications(Sessions):
+    def begin_verification(self, scope: str, seed: int) -> Verification:
+        """A new look; one at everything goes on with the newest such that was cut off in the last days."""
+        since = datetime.now(UTC) - timedelta(days=RESUMED_DAYS)
+        with self.write() as session:
+            newest = session.scalars(
+                select(Verification).where(Verification.scope == WHOLE).order_by(Verification.id.desc()).limit(1)
+            ).first()
+            if scope == WHOLE and newest is not None and newest.finished_at is None and newest.begun_at > since:
+                return newest
+            begun = Verification(scope=scope, seed=seed)
+            session.add(begun)
+        return begun
+
+    def record_finding(self, verification: int, law: str, finding: Mapping[str, Any]) -> None:
+        with self.write() as session:
+            of = session.get_one(Verification, verification)
+            of.findings = {**of.findings, law: dict(finding)}
+
+    def finish_verification(self, verification: int, exit_code: int) -> None:
+        with self.write() as session:
+            of = session.get_one(Verification, verification)
+            of.finished_at, of.exit_code = datetime.now(UTC), exit_code
+
+    def last_verification(self) -> Verification | None:
+        """The newest look, cut off or not."""
+        return self.first(select(Verification).order_by(Verification.id.desc()))
