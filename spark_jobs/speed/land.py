@@ -30,6 +30,7 @@ def create(begins_with: SchemaHistory | None = None) -> SchemaHistory:
     """
     properties = {"delta.appendOnly": "true", **ddl.GROWS_FOR_EVER, **ddl.looked_up_by("lsn", "kind")}
     ddl.create(tables.MASTER_LOG, row_types.LOG, partition_by=["landed_on"], properties=properties)
+    ddl.keep_properties(tables.MASTER_LOG, properties)
     if (history := log_reader.read_schema_history()) == EVERY_SCHEMA:
         history = begins_with or EVERY_SCHEMA.with_new(BEFORE_ALL)
         today = dt.datetime.now(dt.UTC).date()

@@ -26,6 +26,7 @@ def create(views: Sequence[View]) -> None:
     properties = {**ddl.COMMITTED_OFTEN, **ddl.looked_up_by("view", "lsn")}
     schema = partials_schema(views).insert(2, pa.field(SPAN, pa.int64()))
     ddl.create(tables.SPEED_PARTIALS, schema, partition_by=[SPAN], properties=properties)
+    ddl.keep_properties(tables.SPEED_PARTIALS, properties)
 
 
 def restore_window(window: IdWindow, head: int) -> None:

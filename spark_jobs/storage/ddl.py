@@ -31,12 +31,17 @@ def create(
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str | None] = MappingProxyType({}),
 ) -> None:
-    """Create the table where it does not exist; where it does, add the columns that it lacks, and set `properties`."""
+    """Create the table where it does not exist; where it does, add the columns of `schema` that it lacks."""
     at = tables.path(table)
     made = DeltaTable.create(at, schema, mode="ignore", partition_by=list(partition_by), configuration=dict(properties))
     known = {field.name for field in made.schema().fields}
     if added := [field for field in Schema.from_arrow(schema).fields if field.name not in known]:
         made.alter.add_columns(added)
-    has = made.metadata().configuration
-    if changed := {name: value for name, value in properties.items() if value is not None and has.get(name) != value}:
-        made.alter.set_table_properties(changed)
+
+
+def keep_properties(table: str, properties: Mapping[str, str]) -> None:
+    """Give a table that an older version of the program has made the properties that it gets today."""
+    there = DeltaTable(tables.path(table))
+    has = there.metadata().configuration
+    if changed := {name: value for name, value in properties.items() if has.get(name) != value}:
+        there.alter.set_table_properties(changed)
