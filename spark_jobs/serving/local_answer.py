@@ -34,7 +34,8 @@ class LocalAnswers:
         self.sources, self.head, self.now = sources, head, now
         self.in_force = [view for view in views if view.id in sources]
         self.con = duckdb_reader.connect({}, sketches=True)
-        self._opened: dict[duckdb_reader.Table, tuple[str, ds.Dataset]] = {}
+        self._opened: dict[duckdb_reader.Table, str] = {}
+        self._added: dict[str, tuple[str, ds.Dataset]] = {}
         self._partials: dict[str, str] = {}
         self._keys: dict[str, str] = {}
 
@@ -58,14 +59,19 @@ class LocalAnswers:
 
     def relation(self, table: duckdb_reader.Table) -> str:
         """A table of the warehouse as a relation of `con`, opened once. Raises NoTable."""
-        return self._open(table)[0]
-
-    def _open(self, table: duckdb_reader.Table) -> tuple[str, ds.Dataset]:
         if table not in self._opened:
-            name, data = f"t{len(self._opened)}", duckdb_reader.dataset(table)
-            self.con.register(name, data)
-            self._opened[table] = (name, data)
+            self._opened[table] = f"t{len(self._opened)}"
+            self.con.register(self._opened[table], duckdb_reader.dataset(table))
         return self._opened[table]
+
+    def _files_of(self, view: View) -> tuple[str, ds.Dataset]:
+        """The files of speed.partials that can hold the view's rows past the cut, as a relation of `con`."""
+        if view.id not in self._added:
+            bounds = {"view": [(view.column, view.column)], "lsn": [(self.sources[view.id].cut + 1, self.head)]}
+            name, files = f"added_{view.id}", duckdb_reader.within(tables.SPEED_PARTIALS, bounds)
+            self.con.register(name, files)
+            self._added[view.id] = (name, files)
+        return self._added[view.id]
 
     def built(self, view: View) -> list[str]:
         """What the source reads of the view's tables."""
@@ -76,7 +82,7 @@ class LocalAnswers:
         within = f"lsn > {self.sources[view.id].cut:d} AND lsn <= {self.head:d}"
         if view.id in self._partials:
             return f"SELECT * FROM {self._partials[view.id]} WHERE {within}"
-        name, data = self._open(tables.SPEED_PARTIALS)
+        name, data = self._files_of(view)
         if view.column not in data.schema.names:
             nothing = f"nothing_{view.column}"
             self.con.register(nothing, pa.schema([("lsn", pa.int64()), *view.partial_schema]).empty_table())

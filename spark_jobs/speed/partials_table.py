@@ -75,4 +75,4 @@ def read(kind: str, columns: Mapping[str, pc.Expression], first_lsn: int, last_l
     lsn = pc.field("lsn")
     where = (pc.field("view") == kind) & (lsn >= first_lsn) & (lsn <= last_lsn)
     bounds: Bounds = {"view": [(kind, kind)], "lsn": [(first_lsn, last_lsn)]}
-    return duckdb_reader.rows_within(tables.SPEED_PARTIALS, columns, where, bounds)
+    return duckdb_reader.within(tables.SPEED_PARTIALS, bounds).to_table(dict(columns), where)

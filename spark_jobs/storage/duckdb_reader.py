@@ -65,13 +65,15 @@ def dataset(table: Table) -> ds.Dataset:
         raise NoTable(f"{name} at version {at} cannot be read: {error}") from error
 
 
-def rows_within(table: str, columns: Mapping[str, pc.Expression], where: pc.Expression, bounds: Bounds) -> pa.Table:
-    """Columns of the rows that match, all of which are in the bounds: of the other files not even their end is read."""
+def within(table: str, bounds: Bounds) -> ds.Dataset:
+    """The files of a table that can hold rows in the bounds, without its partition column; the others cost nothing.
+
+    Raises NoTable.
+    """
+    _refuse_absent(table)
     delta, (files, base) = DeltaTable(tables.path(table)), FileSystem.from_uri(tables.path(table))
-    within = [f"{base}/{unquote(path)}" for path in files_within(delta, bounds)["path"].to_pylist()]
-    schema = pa.schema(delta.schema())
-    rows = ds.dataset(within, schema=schema, format="parquet", filesystem=files)
-    return rows.to_table(columns=dict(columns), filter=where)
+    paths = [f"{base}/{unquote(path)}" for path in files_within(delta, bounds)["path"].to_pylist()]
+    return ds.dataset(paths, schema=pa.schema(delta.schema()), format="parquet", filesystem=files)
 
 
 def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:

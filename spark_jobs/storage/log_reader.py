@@ -88,5 +88,5 @@ def read_schema_history() -> SchemaHistory:
         return SchemaHistory()
     columns = {name: ds.field(name) for name in ("lsn", "key", "value")}
     only = row_types.SCHEMA_ROW
-    rows = duckdb_reader.rows_within(tables.MASTER_LOG, columns, ds.field("kind") == only, {"kind": [(only, only)]})
-    return from_rows(rows.to_pylist())
+    files = duckdb_reader.within(tables.MASTER_LOG, {"kind": [(only, only)]})
+    return from_rows(files.to_table(columns, ds.field("kind") == only).to_pylist())

@@ -167,7 +167,7 @@ class Uptime:
         assert not lacking, lacking
 
     def night(self) -> None:
-        """Build, publish, expire what is old, trim by itself, vacuum."""
+        """Build, publish, expire what is older than the nights that are kept, trim what nobody reads, vacuum."""
         parts = LocalAnswers(self.place.views, self._sources(), self.lsn)
         built = {view.id: self._built(parts, view) for view in self.views}
         parts.con.close()

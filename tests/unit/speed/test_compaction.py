@@ -14,7 +14,9 @@ from deltalake import DeltaTable
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
-from spark_jobs.registry.views import project_views
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, compaction, continuity, land, log_compaction, partials_table, tiers, trimming
 from spark_jobs.speed.in_process import InProcessWriter
@@ -323,6 +325,18 @@ def test_d2_a_start_opens_only_files_that_can_hold_what_it_needs(speed: Speed, m
     assert [lsn for lsn, _ in partials_table.in_window(speed.lsn)] == [speed.lsn]
     assert len(opened) == 3 and max(opened[0], opened[2]) <= 3 < all_files
     assert opened[1] <= MANY_COMMITS, "of the log, the control rows of the lsns past the cut"
+
+
+def test_d1_an_answer_opens_only_the_files_that_can_hold_its_rows(speed: Speed) -> None:
+    for day in range(3):
+        speed.micro_batches(MANY_COMMITS)
+        compact(T0 + day * DAY)
+    views = Views(tuple(view for view in project_views().all if view.id == "orders_by_day"), ())
+    answers = LocalAnswers(views, {"orders_by_day": Source(None, None, 2 * MANY_COMMITS, None)}, speed.lsn)
+    lsns = answers.con.sql(f"SELECT DISTINCT lsn FROM ({answers.speed(views['orders_by_day'])})").fetchall()
+    assert sorted(lsns) == [(lsn,) for lsn in range(2 * MANY_COMMITS + 1, 3 * MANY_COMMITS + 1)]
+    [(_, files)] = answers._added.values()
+    assert len(files.files) == 1 < added().num_rows
 
 
 def test_d2_gaps_are_found_portion_by_portion(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
