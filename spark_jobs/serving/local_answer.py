@@ -18,6 +18,7 @@ from spark_jobs.expressions.dialect import Dialect, quote, quote_text
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.data_files import Bounds
 
 DUCKDB = Dialect.DUCKDB
 
@@ -67,7 +68,7 @@ class LocalAnswers:
     def _files_of(self, view: View) -> tuple[str, ds.Dataset]:
         """The files of speed.partials that can hold the view's rows past the cut, as a relation of `con`."""
         if view.id not in self._added:
-            bounds = {"view": [(view.column, view.column)], "lsn": [(self.sources[view.id].cut + 1, self.head)]}
+            bounds: Bounds = {"view": [(view.column, view.column)], "lsn": [(self.sources[view.id].cut + 1, self.head)]}
             name, files = f"added_{view.id}", duckdb_reader.within(tables.SPEED_PARTIALS, bounds)
             self.con.register(name, files)
             self._added[view.id] = (name, files)
