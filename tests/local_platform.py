@@ -107,7 +107,7 @@ class Platform:
         rejects = {view.id: recompute.rejects(view) for view in self.views}
         selects = [f"SELECT '{view_id}' AS view, * FROM ({text})" for view_id, text in rejects.items() if text]
         if selects:
-            _overwrite(tables.REJECTED, con.sql(" UNION ALL BY NAME ".join(selects)).to_arrow_table())
+            _overwrite(tables.VIEW_REJECTS, con.sql(" UNION ALL BY NAME ".join(selects)).to_arrow_table())
         return {view.id: self._built(con, view, horizon) for view in self.views}
 
     def _built(self, con: Any, view: View, horizon: dt.datetime | None) -> Source:

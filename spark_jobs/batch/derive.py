@@ -198,7 +198,7 @@ class _Stage(Writers):
         self.add(name, self._folder, rows, with_statistics=(), row_group=ROW_GROUP)
 
     def reject(self, view: View, rows: pa.Table) -> None:
-        self.add(view.id + REJECTED, tables.path(tables.REJECTED), rows, partition=("view", view.id))
+        self.add(view.id + REJECTED, tables.path(tables.VIEW_REJECTS), rows, partition=("view", view.id))
 
     def of_view(self, view: View, rows: pa.Table) -> None:
         """Add rows in the order of their keys."""

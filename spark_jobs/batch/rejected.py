@@ -1,6 +1,6 @@
 """Record the facts that views reject: those of the slices that were read stand in the place of what was known of them.
 
-Wanted, files that tasks wrote -> one version of batch.rejected, a partition per view.
+Wanted, files that tasks wrote -> one version of master.view_rejects, a partition per view.
 A build that nobody publishes leaves the rows that the next one will write again.
 """
 
@@ -23,18 +23,18 @@ SCHEMA = pa.schema([(VIEW, pa.string()), *partials.REJECTED])
 
 def create() -> None:
     """Create the table, unless it exists."""
-    ddl.create(tables.REJECTED, SCHEMA, partition_by=[VIEW], properties=ddl.looked_up_by("lsn", "day"))
+    ddl.create(tables.VIEW_REJECTS, SCHEMA, partition_by=[VIEW], properties=ddl.looked_up_by("lsn", "day"))
 
 
 def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged]) -> None:
     """Replace what the views rejected of the wanted facts by what is staged."""
-    table, removed, files = DeltaTable(tables.path(tables.REJECTED)), list[str](), list[Written]()
+    table, removed, files = DeltaTable(tables.path(tables.VIEW_REJECTS)), list[str](), list[Written]()
     with ExitStack() as open_files:
         for facts, view_id in ((one.facts, view.id) for one in wanted for view in one.views):
             files += staged[view_id].rejected if view_id in staged else ()
             for path in _overlapping(table, facts, view_id):
                 removed.append(path)
-                writer = open_files.enter_context(FileWriter(tables.path(tables.REJECTED), (VIEW, view_id)))
+                writer = open_files.enter_context(FileWriter(tables.path(tables.VIEW_REJECTS), (VIEW, view_id)))
                 for rows in _outside(path, facts):
                     writer.add(rows)
                 files += writer.written()
@@ -51,7 +51,7 @@ def _overlapping(table: DeltaTable, facts: Slice, view_id: str) -> list[str]:
 
 
 def _outside(path: str, facts: Slice) -> Iterator[pa.Table]:
-    address = f"{tables.path(tables.REJECTED)}/{path}"
+    address = f"{tables.path(tables.VIEW_REJECTS)}/{path}"
     rows = ds.dataset(address, schema=partials.REJECTED, format="parquet")
     for batch in rows.to_batches(filter=~facts.expression()):
         yield pa.Table.from_batches([batch])
@@ -59,7 +59,7 @@ def _outside(path: str, facts: Slice) -> Iterator[pa.Table]:
 
 def of_view(view_id: str, above: int, upto: int) -> pa.Table:
     """What the view's builds rejected of (above, upto]: the columns of partials.REJECTED."""
-    if not duckdb_reader.exists(tables.REJECTED):
+    if not duckdb_reader.exists(tables.VIEW_REJECTS):
         return partials.REJECTED.empty_table()
     mine = (ds.field(VIEW) == view_id) & (ds.field("lsn") > above) & (ds.field("lsn") <= upto)
-    return duckdb_reader.dataset(tables.REJECTED).to_table(partials.REJECTED.names, filter=mine)
+    return duckdb_reader.dataset(tables.VIEW_REJECTS).to_table(partials.REJECTED.names, filter=mine)

@@ -87,7 +87,7 @@ def ensure_named(execute: Execute, views: Views) -> list[str]:
     """
     for schema in tables.SCHEMAS:
         execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES]
+    wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES, tables.VIEW_REJECTS]
     wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in view.tables)]
     wanted += map(tables.ops, MIRRORED)
     schemas = sorted({table.split(".")[0] for table in wanted})

@@ -51,7 +51,7 @@ def retain(
         expired = store.expire_publications(datetime.now(UTC) - timedelta(days=settings().publications_kept_days))
         kept = kept_versions(store, views)
         files = {table: vacuum(tables.path(table), grace_hours, keep) for table, keep in kept.items()}
-        for table in [*tables.decoded(event_types), tables.IDENTITIES]:
+        for table in [*tables.decoded(event_types), tables.IDENTITIES, tables.VIEW_REJECTS]:
             files[table] = vacuum(tables.path(table), FACTS_KEPT_HOURS)
         trim_up_to = store.lowest_live_cut()
         if trim_up_to > 0:

@@ -10,7 +10,7 @@ MASTER_LOG = "master.log"
 QUARANTINE = "master.quarantine"
 DUPLICATES = "master.duplicates"
 IDENTITIES = "master.identities"
-REJECTED = "batch.rejected"  # facts that a view's expressions reject, as its builds found them
+VIEW_REJECTS = "master.view_rejects"
 SPEED_PARTIALS = "speed.partials"
 
 ROWS_PER_FILE = 500_000

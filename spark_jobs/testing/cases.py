@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -34,6 +34,9 @@ from spark_jobs.engine.sketches import add_sketches, finished
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.registry.views import Views, project_views
+
+if TYPE_CHECKING:
+    from spark_jobs.testing.laws import Tried
 
 D = Dialect.DUCKDB
 Facts = Mapping[str, pa.Table]
@@ -165,23 +168,25 @@ def check(
     oracle: Oracle | None = None,
     *,
     values: Mapping[str, Sequence[Any]] | None = None,
+    unique: Iterable[str] = (),
     step: timedelta | None = None,
     tolerance: float = 1e-9,
     examples: int = 100,
     seed: int = 0,
-) -> None:
+) -> "Tried":
     """Try the laws of docs/views.md, "On random events", on histories of events: late, out of order, repeated.
 
     oracle: from the micro-batches (as in events.yaml, nothing repeated) to the rows that the view must answer. A view
     of record outcomes counts repeated events: there the first law does not hold, and the oracle gets them.
     values: field -> what it may be, where the schema's own few values would hardly meet the view's conditions.
-    step: between possible times. tolerance: relative, of floats. Raises laws.LawBroken with the smallest history.
+    unique: fields that no two events share, such as an order's id. step: between possible times. tolerance: relative,
+    of floats. Returns what was tried, and how many rows met. Raises laws.LawBroken with the smallest history.
     """
     from spark_jobs.testing import laws
 
     asked = project_views().served[view] if isinstance(view, str) else view
-    trial = laws.Trial(asked, oracle, values or {}, step or laws.step_of(asked), tolerance)
-    laws.try_laws(trial, examples, seed)
+    trial = laws.Trial(asked, oracle, values or {}, step or laws.step_of(asked), tolerance, frozenset(unique))
+    return laws.try_laws(trial, examples, seed)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView
 from spark_jobs.engine import sequences
 from spark_jobs.engine.chained_view import Served, stored_of
+from spark_jobs.engine.partials import compute
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.registry.views import project_views
 from spark_jobs.testing import cases
@@ -30,6 +31,27 @@ class LawBroken(AssertionError):
     """Which law, what differs, and the history as the text of a case folder."""
 
 
+@dataclass
+class Tried:
+    """What `check` has tried: laws hold easily where rows never meet another one of their key."""
+
+    histories: int = 0
+    rows: int = 0
+    met: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.histories:,} histories, {self.rows:,} rows, {self.met:,} of them met another one of their key"
+
+    def add(self, view: Served, facts: cases.Facts) -> None:
+        """Count one history: the view's rows, or per micro-batch its partials."""
+        stored = stored_of(view)
+        rows = compute({**facts, **cases.side_inputs(stored, {}, facts)}, [stored]).partials[stored.column]
+        of_keys = rows.group_by([*stored.stored_keys]).aggregate([("lsn", "count")])["lsn_count"].to_pylist()
+        self.histories += 1
+        self.rows += rows.num_rows
+        self.met += sum(count for count in of_keys if count > 1)
+
+
 @dataclass(frozen=True)
 class Trial:
     """The arguments of `check`."""
@@ -39,6 +61,7 @@ class Trial:
     values: Mapping[str, Sequence[Any]]
     step: timedelta
     tolerance: float
+    unique: frozenset[str] = frozenset()
 
     @property
     def is_of_outcomes(self) -> bool:
@@ -63,8 +86,9 @@ def step_of(view: Served) -> timedelta:
     return timedelta(microseconds=stored.window.every) if stored.window else timedelta(minutes=10)
 
 
-def try_laws(trial: Trial, examples: int, seed_: int) -> None:
+def try_laws(trial: Trial, examples: int, seed_: int) -> Tried:
     """Raises LawBroken for the smallest history found that breaks a law."""
+    tried = Tried()
 
     @seed(seed_)
     @settings(max_examples=examples, database=None, deadline=None, print_blob=False,
@@ -74,8 +98,10 @@ def try_laws(trial: Trial, examples: int, seed_: int) -> None:
         for law, answered, expected in _laws(trial, *history):
             if not _agree(answered, expected, trial.tolerance):
                 raise LawBroken(_told(trial, history[1], law, answered, expected, seed_))
+        tried.add(trial.view, cases.facts(history[0]))
 
     hold()
+    return tried
 
 
 def _source(trial: Trial) -> Source:
@@ -92,7 +118,7 @@ def _source(trial: Trial) -> Source:
     types = [known.of(name) for name in dict.fromkeys(event_types)]
     if trial.is_of_outcomes:  # records of any type will do: of one with events, and of a changelog
         types = [next(c for c in known if not c.is_outcome and c.compacted is kind) for kind in (False, True)]
-    return Source(types, used, trial.values, trial.step, trial.is_of_outcomes)
+    return Source(types, used, trial.values, trial.step, trial.is_of_outcomes, trial.unique)
 
 
 def _laws(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str, Answer, Answer]]:

@@ -4,6 +4,7 @@ event types + the fields in use -> Hypothesis -> micro-batches of events, as in 
 Values are few, so that events meet, and times lie on a grid, so that edges are met.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,8 @@ from spark_jobs.testing.cases import Batches
 
 START = datetime(2026, 1, 5, 23, tzinfo=UTC)  # an hour before a day ends
 STEPS = 12
+AT_ONCE = 4
+MOST_EVENTS = AT_ONCE * AT_ONCE
 DELAYS = (0, -1, *(edge + more for edge in (60_000, 3_600_000, 86_400_000) for more in (0, 1)))  # milliseconds
 Event = Mapping[str, Mapping[str, Any]]
 Place = tuple[str, str]  # event type and field
@@ -27,6 +30,7 @@ Place = tuple[str, str]  # event type and field
 class Source:
     """What histories are made of. used: fields that vary; values: field -> what it may be; step: between times.
 
+    unique: fields of which no two events of a history have the same value.
     with_arrival: Kafka takes records of them earlier or later, and some are rejected.
     """
 
@@ -35,6 +39,7 @@ class Source:
     values: Mapping[str, Sequence[Any]]
     step: timedelta
     with_arrival: bool = False
+    unique: frozenset[str] = frozenset()
 
 
 @st.composite
@@ -46,7 +51,7 @@ def histories(draw: st.DrawFn, source: Source) -> tuple[Batches, Batches]:
         for field in contract.fields:
             if field.name in source.used or field.name == contract.key or field.name in source.values:
                 pools[contract.event_type, field.name] = _values(field, source, texts, draw)
-    sizes, numbers = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)), count()
+    sizes, numbers = draw(st.lists(st.integers(0, AT_ONCE), min_size=1, max_size=AT_ONCE)), count()
     types = st.sampled_from(source.types)
     once = [[_event(draw, source, draw(types), pools, next(numbers)) for _ in range(size)] for size in sizes]
     repeated = [list(batch) for batch in once]
@@ -84,6 +89,24 @@ def _values(field: Field, source: Source, texts: dict[str, list[str]], draw: st.
     return st.sampled_from(values if field.required else [*values, None])
 
 
+def _own(field: Field, source: Source, number: int) -> Any:
+    """The value of the event of this number alone. Raises ValueError where `values` has to give them."""
+    if field.name in source.values:
+        given = source.values[field.name]
+        if number < len(given):
+            return given[number]
+        raise ValueError(
+            f"{field.name} is unique and has {len(given)} values: a history has up to {MOST_EVENTS} events"
+        )
+    if not pa.types.is_string(field.arrow):
+        return field.schema.get("minimum", 0) + number
+    pattern = field.schema.get("pattern", "^.*$")[1:-1]
+    for text in (f"{number}", f"u{number}", f"{number:08x}-0000-4000-8000-000000000000"):
+        if re.fullmatch(pattern, text):
+            return text
+    raise ValueError(f"{field.name} is unique: give {MOST_EVENTS} values of it, as they have a pattern of their own")
+
+
 def _two(pattern: str, most: int) -> st.SearchStrategy[list[str]]:
     texts = st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii"))
     return st.lists(texts.filter(lambda text: len(text) <= most), min_size=2, max_size=2, unique=True)
@@ -98,6 +121,7 @@ def _event(
         fields |= {contract.key: draw(pools[contract.event_type, contract.key]), "deleted": True}
     else:
         fields |= {name: draw(values) for (of, name), values in pools.items() if of == contract.event_type}
+        fields |= {field.name: _own(field, source, number) for field in contract.fields if field.name in source.unique}
         fields["event_id"] = f"{number:08x}-0000-4000-8000-000000000000"
         fields |= _arrival(draw, contract, datetime.fromisoformat(at)) if source.with_arrival else {}
     return {contract.event_type: fields}

@@ -63,7 +63,7 @@ def held(platform: Platform) -> dict[str, str]:
     return {one["law"].split()[0]: one["note"].partition(";")[0] for one in found if one["state"] == "holds"}
 
 
-def test_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(shop: Platform, tmp_path: Path) -> None:
+def test_b13_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(shop: Platform, tmp_path: Path) -> None:
     project = shop.settings.project
     shop.tidemark("send", "sale_made", "--quiet", "--file", str(project / "demo/sale_made.jsonl"))
     total = "SELECT sum(sales) FROM serving.sales_by_day"

@@ -9,6 +9,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidTimestampError
 
+from infra.embedded.supervisor import Supervisor
 from tests.e2e.test_the_whole_path import order, orders
 from tests.platform import Platform, await_true
 
@@ -39,6 +40,11 @@ def without_limits(platform: Platform) -> Iterator[None]:
         limit(dict.fromkeys(LIMITS, str(2**63 - 1)))
         yield
         limit({name: made[name]["value"] for name in LIMITS})
+
+
+def landed(platform: Platform) -> int:
+    [(records,)] = platform.sql(f"SELECT count(*) FROM master.log WHERE kind = 'record' AND topic = '{TOPIC}'")
+    return int(records)
 
 
 def taken(platform: Platform, value: str, at: int | None) -> bool:
@@ -75,13 +81,15 @@ def test_b3_a_timestamp_that_spark_cannot_read_stops_nothing_and_its_record_coun
 
 @pytest.mark.fault
 def test_b4_more_bytes_than_the_driver_could_hold_land_at_the_workers(platform: Platform) -> None:
-    before, pid = orders(platform), platform.heartbeat()["pid"]
-    too_long = order(note="a" * MEGABYTE).encode()
-    platform.tidemark("restart", "speed")
+    """They are there before the application starts: its first micro-batch has them all."""
+    before = landed(platform)
+    stopped = Supervisor(platform.settings)
+    stopped.stop("speed")
     with producer(platform) as client:
-        sent = [client.send(TOPIC, too_long) for _ in range(1_100)]
-        sent.append(client.send(TOPIC, order().encode()))
+        sent = [client.send(TOPIC, order(note="a" * MEGABYTE).encode()) for _ in range(1_100)]
         for one in sent:
             one.get(120)
-    await_true(lambda: orders(platform) == before + len(sent), 300, "the records do not land")
-    assert platform.heartbeat()["pid"] != pid and platform.heartbeat()["state"] == "running"
+    platform.tidemark("restart", "speed")
+    pid = platform.heartbeat()["pid"]
+    await_true(lambda: landed(platform) == before + len(sent), 600, "the records do not land")
+    assert platform.heartbeat()["pid"] == pid, "no start failed"

@@ -166,6 +166,27 @@ def test_the_kit_finds_a_broken_view_and_prints_the_smallest_case(
     assert 1 <= sum(map(len, events)) <= 3
 
 
+def test_e_the_kit_says_how_many_rows_met_and_keeps_unique_fields_apart() -> None:
+    per_order = replace(by_store(Count()).declaration, by={"order_id": "order_id"})
+    view = bind_aggregate("law", per_order, event_types_of(project_contracts()))
+    apart, among = cases.check(view, unique=["order_id"], examples=10), cases.check(view, examples=10)
+    assert apart.rows and not apart.met, apart
+    assert among.met, among
+    assert str(apart).endswith("0 of them met another one of their key")
+
+
+def test_b16_an_end_that_is_rightly_bounded_needs_no_forever() -> None:
+    """An arrival of unbounded reach whose result closes after an hour at the latest: the laws decide, not the text."""
+    hour = 3_600_000_000
+    ends = f"coalesce(CASE WHEN next_ts - ts <= {hour} THEN next_ts END, ts + {hour})"
+    view = with_resolve(sequence("aircraft_turnarounds"), "coalesce(next_ts, {forever})", ends)
+    view = with_resolve(
+        view, "WHEN next_flight IS NOT NULL", f"WHEN next_flight IS NOT NULL AND next_ts - ts <= {hour}"
+    )
+    assert "{forever}" not in str(view.declaration.resolve)
+    assert cases.check(view, values=FEW, examples=40).met
+
+
 def test_the_kit_finds_a_repetition_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases.dedupe, "first_of_each", lambda facts: (facts, facts.slice(0, 0)))
     with pytest.raises(laws.LawBroken, match="an event that comes twice counts once"):

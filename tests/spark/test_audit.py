@@ -136,7 +136,7 @@ def test_a_duplicate_outside_the_window_passes_by_its_cause(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders_by_hour", "orders_by_colour", "trades"])
-def test_a_view_that_was_held_back_is_held_to_its_facts(lake: Lake, name: str) -> None:
+def test_a1_a_view_that_was_held_back_is_held_to_its_facts(lake: Lake, name: str) -> None:
     """A1: agreement is blind to what both its old source and the speed layer lack."""
     lake.use("orders_by_day", name)
     other = event("order_placed", 9, occurred_at="2026-01-09T09:00:00.000Z")

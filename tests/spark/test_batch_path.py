@@ -214,7 +214,7 @@ def test_a_view_with_a_hole_past_the_cut_keeps_its_old_source(lake: Lake) -> Non
     assert run.summary["held_back"] == {"orders_by_hour": 3}
 
 
-def test_a_view_that_was_held_back_gets_the_days_corrected_meanwhile(lake: Lake) -> None:
+def test_a1_a_view_that_was_held_back_gets_the_days_corrected_meanwhile(lake: Lake) -> None:
     """A1, by a view that is built by days and one that merges."""
     lake.use("orders_by_day", "orders_by_hour", "orders_by_colour")
     lake.land([order(1), order(2)])

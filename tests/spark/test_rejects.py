@@ -46,7 +46,7 @@ def dear(number: int) -> dict[str, Any]:
 
 
 def of_batch(lake: Lake) -> list[tuple[Any, ...]]:
-    return lake.rows(f"SELECT view, lsn, `offset`, field FROM {tables.by_path(tables.REJECTED)}")
+    return lake.rows(f"SELECT view, lsn, `offset`, field FROM {tables.by_path(tables.VIEW_REJECTS)}")
 
 
 def of_speed(lake: Lake) -> list[tuple[Any, ...]]:
@@ -83,7 +83,7 @@ def test_a5_both_layers_record_the_facts_that_a_view_rejects_and_are_compared(la
     facts, sources = recompute.facts(2), lake.store.current_sources()
     stored = LocalAnswers(lake.views, sources, 2)
     assert {view_stands(facts, stored, view).state for view in lake.views} == {State.HOLDS}
-    DeltaTable(tables.path(tables.REJECTED)).delete(f"lsn = 2 AND view = '{ROWS}'")
+    DeltaTable(tables.path(tables.VIEW_REJECTS)).delete(f"lsn = 2 AND view = '{ROWS}'")
     lost = view_stands(facts, stored, lake.views[ROWS])
     assert lost.state is State.BREACH and "reject lsn=2" in lost.breaches[0]
 
@@ -93,7 +93,7 @@ def test_a5_a_fact_that_only_one_layer_rejects_stops_the_run(lake: Lake) -> None
     lake.land([order(1), dear(2)])
     lake.plan("r1")
     lake.build("r1")
-    DeltaTable(tables.path(tables.REJECTED)).delete(f"view = '{BY_STORE}'")
+    DeltaTable(tables.path(tables.VIEW_REJECTS)).delete(f"view = '{BY_STORE}'")
     passed, said = audited(lake, "r1")
     assert not passed
     assert "rejected: lsn=1, topic=order_placed, partition=0, offset=1: only in speed" in said

@@ -1,6 +1,6 @@
 """Compare what a view's expressions reject in the two layers, fact by fact.
 
-batch.rejected | __reject__ rows of the speed layer -> how many facts only one of them rejects, and the first in words.
+master.view_rejects | __reject__ rows of the speed layer -> how many facts only one of them rejects, the first in words.
 A fact that is left out of an answer is seen by nobody who compares answers, unless the other layer has it.
 """
 

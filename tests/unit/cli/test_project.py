@@ -94,14 +94,14 @@ def test_the_towns_commands_oracle_and_layout_are_there_in_this_repository_alone
     assert "No such command 'generate'" in run(code, TIDEMARK_PROJECT=str(shop)).stderr
 
 
-def test_a_project_without_marts_has_nothing_to_build(shop: Path) -> None:
+def test_b15_a_project_without_marts_has_nothing_to_build(shop: Path) -> None:
     (shop / "dbt/models/marts/shop_days.sql").unlink()
     for step in ("build", "docs"):
         done = run(f"from spark_jobs.cli import main; main(['dbt', {step!r}])", TIDEMARK_PROJECT=str(shop))
         assert done.returncode == 0 and "there is nothing to do" in done.stdout, done.stderr
 
 
-def test_a_project_without_models_trains_none(shop: Path) -> None:
+def test_b15_a_project_without_models_trains_none(shop: Path) -> None:
     code = "from spark_jobs.cli import main; main(['model', 'train', '--run-id', 'r'])"
     done = run(code, TIDEMARK_PROJECT=str(shop))
     assert (done.returncode, done.stdout) == (0, "the project has no models\n"), done.stderr

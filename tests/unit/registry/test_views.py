@@ -120,7 +120,7 @@ def test_the_bucket_of_a_window_is_its_pane_and_the_answer_has_other_keys(tmp_pa
     ]
 
 
-def test_a_row_without_bound_may_be_covered_to_any_end(tmp_path: Path) -> None:
+def test_b16_a_row_without_bound_may_be_covered_to_any_end(tmp_path: Path) -> None:
     """Whether it is covered the laws see; the end need not be open."""
     resolve = RESOLVE.replace("ts AS closes_at", "ts + cents AS closes_at")
     (view,) = load(tmp_path, payments=sequence("reach=None", resolve=resolve))
