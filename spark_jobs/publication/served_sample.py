@@ -20,6 +20,7 @@ from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, instant, listed, quote, quote_text
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.store import LedgerError
 from spark_jobs.publication.publish import Execute, PublishRefused
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import compare, shape_of
@@ -97,6 +98,8 @@ def _hold(execute: Execute, view: Served, files: LocalAnswers, keys: Keys, views
     text = serving_sql(view, files.sources, views, files.head, files.now)
     try:
         rows = execute(f"SELECT {_plain(view, columns)} FROM ({text}) WHERE {_any_of(keys, SPARK)}")
+    except LedgerError:  # another process decides now: nothing is wrong with the view
+        raise
     except Exception as error:
         said = (str(error) or repr(error)).splitlines()[0]
         raise PublishRefused(f"{view.name} cannot be served: {said} Nothing is published.") from error

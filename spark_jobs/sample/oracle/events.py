@@ -90,7 +90,10 @@ class Events:
         kinds = pa.schema([("t", pa.string()), ("p", pa.int32()), ("until", pa.int64())])
         self._con.register("bounds", pa.Table.from_pylist(rows, kinds))
         within = "" if upto is None else 'JOIN bounds ON topic = t AND partition = p AND "offset" < until'
-        self._con.execute(f"CREATE TEMP VIEW counted AS SELECT given.*{columns} FROM given {within}")
+        # Kafka takes any timestamp; Python knows the years 1 to 9999.
+        known = "greatest(least(timestamp, make_timestamptz(253370764800000000)), make_timestamptz(-62135510400000000))"
+        every = f"given.* REPLACE ({known} AS timestamp){columns}"
+        self._con.execute(f"CREATE TEMP VIEW counted AS SELECT {every} FROM given {within}")
 
     def _all(self, event_type: str) -> pa.Table:
         """Every event of the type, repeated ones as well."""

@@ -103,3 +103,11 @@ def test_no_kafka_names_its_address_and_what_starts_it(monkeypatch):
     monkeypatch.setattr(producing, "KafkaProducer", absent)
     with pytest.raises(SendError, match=r"no Kafka at .*:\d+: .*`tidemark up` starts it"):
         Producer()
+
+
+def test_e_records_wait_a_moment_for_others_to_go_with_them(monkeypatch: pytest.MonkeyPatch):
+    """One request per record was four hundred a second."""
+    made = {}
+    monkeypatch.setattr(producing, "KafkaProducer", lambda **how: made.update(how))
+    Producer()
+    assert 0 < made["linger_ms"] < 50
