@@ -5,36 +5,16 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.definitions.api import Aggregate, Count, Row, Sequence, Sum
-from spark_jobs.definitions.binder import bind_aggregate, bind_sequence
 from spark_jobs.quality import recompute
 from spark_jobs.quality.gate import audit
 from spark_jobs.quality.verification.findings import State
 from spark_jobs.quality.verification.recompute_checks import view_stands
-from spark_jobs.registry.views import Views, event_types_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import tables
+from tests.dear_orders import BY_DAY, BY_STORE, DEAR, FIELDS, ROWS, views
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
-
-TOO_MUCH = "unit_price_cents * 9000000000000"  # a dear order overflows, and is rejected
-BY_DAY, BY_STORE, ROWS = "dear_by_day", "dear_by_store", "dear_rows"
-ABOUT = {"owner": "tests", "description": "rejects"}
-
-
-def views() -> Views:
-    """One that is built by days, one that is merged, one that is resolved."""
-    types, measures = event_types_of(project_contracts()), {"orders": Count(), "worth": Sum(TOO_MUCH)}
-    by = {BY_DAY: {"day": "to_date(occurred_at)"}, BY_STORE: {"store_id": "store_id"}}
-    aggregates = [
-        bind_aggregate(name, Aggregate(of="order_placed", by=keys, measures=measures, **ABOUT), types)  # type: ignore[arg-type]
-        for name, keys in by.items()
-    ]
-    row = Row(of="order_placed", key="store_id", reach="0 seconds", columns={"worth": TOO_MUCH})
-    rows = bind_sequence(ROWS, Sequence(key="store_id", rows={"order": row}, **ABOUT), types)  # type: ignore[arg-type]
-    return Views((*aggregates, rows))
 
 
 def order(number: int, **fields: Any) -> dict[str, Any]:
@@ -42,7 +22,7 @@ def order(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def dear(number: int) -> dict[str, Any]:
-    return order(number, unit_price_cents=100_000_000)
+    return order(number, **DEAR)
 
 
 def of_batch(lake: Lake) -> list[tuple[Any, ...]]:
@@ -62,8 +42,7 @@ def audited(lake: Lake, run_id: str) -> tuple[bool, str]:
 
 
 def expected(*places: tuple[int, int]) -> list[tuple[Any, ...]]:
-    fields = {BY_DAY: "measure worth", BY_STORE: "measure worth", ROWS: "order column worth"}
-    return sorted(((view, *place, field) for view, field in fields.items() for place in places), key=repr)
+    return sorted(((view, *place, field) for view, field in FIELDS.items() for place in places), key=repr)
 
 
 def test_a5_both_layers_record_the_facts_that_a_view_rejects_and_are_compared(lake: Lake) -> None:
