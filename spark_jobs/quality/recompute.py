@@ -52,16 +52,15 @@ def facts(upto: int, above: int = 0, cut: int = AS_LANDED) -> duckdb.DuckDBPyCon
     return con
 
 
-def later(upto: int, above: int, cut: int) -> duckdb.DuckDBPyConnection:
-    """As `facts`; what a stored fact up to `above` has the identity of is a duplicate too."""
+def later(upto: int, above: int, cut: int = AS_LANDED) -> duckdb.DuckDBPyConnection:
+    """As `facts`; what repeats a stored fact at or below `above` is a duplicate too."""
     con = facts(upto, above, cut)
     for event_type in _of_records():
         if known := _stored(con, event_type, above):
-            rows = all_of(event_type)
             con.execute(
-                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp FROM {rows} WHERE identity IN "
-                f"(SELECT s.identity FROM {known} s SEMI JOIN {rows} USING (identity)) "
-                f"AND ({PLACE}) NOT IN (SELECT ({PLACE}) FROM duplicates)"
+                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp "
+                f"FROM {all_of(event_type)} ANTI JOIN duplicates USING ({PLACE}) WHERE identity IN "
+                f"(SELECT s.identity FROM {known} s SEMI JOIN {all_of(event_type)} USING (identity))"
             )
     settle(con)
     return con

@@ -106,9 +106,7 @@ class UnbuiltCauses(Causes):
     def __init__(self, cut: int, head: int) -> None:
         self.old_cut, self.new_cut, self.changed = cut, head, {}
         self.coverage = coverage.covered(cut)
-        con = recompute.facts(head, above=cut)
-        _add_repetitions(con, cut)
-        recompute.settle(con)
+        con = recompute.later(head, above=cut)
         con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
         con.register("log", duckdb_reader.dataset(tables.MASTER_LOG))
         self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
@@ -127,19 +125,6 @@ class UnbuiltCauses(Causes):
             facts = self._facts_past_cut[event_type]
             if (mine := facts.filter(pc.is_in(facts["lsn"], lsns))).num_rows:
                 yield {event_type: mine}
-
-
-def _add_repetitions(con: duckdb.DuckDBPyConnection, cut: int) -> None:
-    """Add to `duplicates` what repeats a fact at or below the cut."""
-    for contract in project_contracts():
-        table = tables.facts(contract.event_type)
-        if cut and not contract.is_outcome and duckdb_reader.exists(table):
-            con.register("stored_facts", duckdb_reader.dataset(table))
-            con.execute(
-                f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp "
-                f"FROM {recompute.all_of(contract.event_type)} ANTI JOIN duplicates USING ({PLACE}) "
-                f"WHERE identity IN (SELECT identity FROM stored_facts WHERE lsn <= {cut:d})"
-            )
 
 
 def _unmarked(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
