@@ -154,7 +154,7 @@ class Runs(Leases):
             full = (
                 select(Build.view_id, func.max(Build.finished_at)).where(Build.mode == "full").group_by(Build.view_id)
             )
-            last = dict(session.execute(full).tuples().all())
+            last = {row.view_id: row[1] for row in session.execute(full)}
         return sorted(view_ids, key=lambda view_id: (last.get(view_id, datetime.min.replace(tzinfo=UTC)), view_id))
 
     def hot_keys(self, view_id: str, batch_version: int) -> list[HotKey]:

@@ -109,7 +109,9 @@ class Pinned:
         folder = Path(self.stack.enter_context(scratch))
         if self.scope.seed is None:
             return SecondWay(self.merged, folder, self.scope.is_large)
-        return SampledWay(self.merged, folder, scope=self.scope, views=self.asked)
+        way = SampledWay(self.merged, folder, scope=self.scope, views=self.asked)
+        scopes.refuse_much(way.cut, self.pin.head)
+        return way
 
     @cached_property
     def merged(self) -> LocalAnswers:
@@ -170,9 +172,7 @@ def is_as_expected(view: Served, pinned: Pinned) -> Finding:
     """Every row of the view, read through the pin, against those of the second way."""
     if not pinned.pin.head:
         raise Absent("nothing has landed yet")
-    if pinned.scope.seed is not None:
-        scopes.refuse_much(pinned.second_way.cut, pinned.pin.head)
-    served, expected = pinned.answer(view), pinned.second_way.expected(view)
+    expected, served = pinned.second_way.expected(view), pinned.answer(view)
     where = pinned.condition(view, Dialect.DUCKDB)
     finding = compared(view, served, expected, pinned.merged, pinned.causes_past, where)
     if finding.state is State.HOLDS or not isinstance(view, ChainedView):

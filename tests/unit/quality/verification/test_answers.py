@@ -1,8 +1,10 @@
 """Kafka, and the answers that readers see, held against the log and the oracle."""
 
 import json
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +15,7 @@ from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
-from spark_jobs.quality.verification import answers, completeness, verify
+from spark_jobs.quality.verification import answers, completeness, scope, verify
 from spark_jobs.quality.verification.expected import SecondWay
 from spark_jobs.quality.verification.findings import Finding, State
 from spark_jobs.registry.views import Views
@@ -21,6 +23,7 @@ from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 from tests.local_platform import START, Platform, change, event, market
+from tests.publishing import Server
 from tests.unit.quality.spoilt import REPEATED, VIEWS, Edit, Row, double, lose, of_record
 
 NOW = START + timedelta(minutes=20)
@@ -169,6 +172,19 @@ def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypa
     change(tables.MASTER_LOG, lose(lambda row: row["lsn"] == 2))
     shown = CliRunner().invoke(main, ["verify", "--only", "I4"])
     assert shown.exit_code == 1 and "I4: lsn 2 is missing" in shown.output
+
+
+def test_c5_a_pin_that_is_half_made_goes_when_verify_ends(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, store = Server(), ledger.open()
+    server.fatal = "CREATE VIEW"
+    monkeypatch.setattr(answers, "connect", lambda: nullcontext(server))
+    monkeypatch.setattr(answers, "ask", lambda connection, statement: SimpleNamespace(rows=connection(statement)))
+    whole = scope.everything(platform.lsn)
+    with answers.opened(store, platform.views, lambda: whole) as checks:
+        assert [law.looked(check).state for law, check in checks[:1]] == [State.UNABLE]
+        [half] = store.pins()
+    assert store.pins() == []
+    assert server.said[-1] == f"DROP SCHEMA IF EXISTS pin_{half.name} CASCADE"
 
 
 def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) -> None:
