@@ -34,6 +34,7 @@ def stamp() -> str:
 
 def _jars() -> Iterator[Path]:
     yield from (ROOT / ".jars").glob("*/*.jar")
+    yield ROOT / ".jars/login.jar"
     yield from (ROOT / ".venv").glob("lib*/python*/site-packages/pyspark/jars/*.jar")
 
 

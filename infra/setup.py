@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from infra import archives, jars, preflight  # noqa: E402
+from infra import archives, jars, login, preflight  # noqa: E402
 
 UV = "uv>=0.9,<1"
 STAMP = ".tidemark-built"
@@ -138,10 +138,11 @@ def build_environments(with_tools: bool) -> None:
 def fetch_jars() -> None:
     began = step(3, "jars from infra/locks/jars.lock")
     try:
-        if not jars.sync():
+        fetched = jars.sync()
+        if not (login.compile_class() or fetched):
             print("      as locked")
             return
-    except jars.JarError as error:
+    except (jars.JarError, login.LoginError) as error:
         raise SystemExit(f"setup: {error}") from error
     finished(began)
 

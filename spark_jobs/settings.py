@@ -3,6 +3,7 @@
 environment (`TIDEMARK_*`) -> Settings -> everyone. See them all: `tidemark settings`.
 """
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,10 @@ TOWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/mode
 """The same of this repository, whose project is the sample town."""
 TOWN_ORACLE = "spark_jobs.sample.oracle.answers:oracle"
 FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
+
+
+class NoPassword(RuntimeError):
+    """Nobody has made or named the password of a door; the text says what to do."""
 
 
 class _Below:
@@ -47,6 +52,8 @@ class _Folders:
     dbt_dir = _Below("dbt")
     dbt_docs = _Below(interface.DBT_DOCS)
     expectations = _Below("expectations")  # this installation's own: a file here stands in for `quality_folder`'s
+    own_metastore_token = _Below("run/metastore.token")  # Hadoop's file with the token that our metastore wants
+    metastore_login = _Below("run/metastore.login")  # the same as JSON: user, password
     secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
 
 
@@ -81,11 +88,28 @@ class Settings(_Folders, BaseSettings):
     airflow_port: int = Field(18080, description="Airflow's web UI and REST API.")
 
     kafka_servers: str | None = Field(None, description="Bootstrap servers of a Kafka elsewhere.")
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="How every client speaks to Kafka; the embedded broker does PLAINTEXT, SASL_PLAINTEXT."
+    )
+    kafka_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = Field(
+        "SCRAM-SHA-512", description="How a SASL protocol proves the password."
+    )
+    kafka_user: str = Field("tidemark", description="Who logs in at Kafka, where the protocol is a SASL one.")
+    kafka_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
+    kafka_ca_file: Path | None = Field(None, description="PEM: whose brokers' certificates are trusted (SSL).")
+    kafka_certificate_file: Path | None = Field(None, description="PEM: the client's certificate, if brokers ask.")
+    kafka_key_file: Path | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
+    kafka_allow_plaintext: bool = Field(False, description="Let profile `cluster` use PLAINTEXT.")
     metastore_uri: str | None = Field(None, description="thrift://host:port of a metastore elsewhere.")
+    metastore_token_file: Path | None = Field(
+        None, description="Hadoop file with the token that a metastore elsewhere wants; none: it wants no login."
+    )
     stale_read_ms: int = Field(
         0, description="How old a Delta snapshot a Thrift query may read, to save the look for a newer one."
     )
     thrift_host: str | None = Field(None, description="Host of a Thrift server elsewhere.")
+    thrift_user: str = Field("tidemark", description="Who logs in at the Thrift server.")
+    thrift_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
     warehouse_uri: str | None = Field(None, description="Warehouse folder elsewhere (HDFS, object store).")
     ledger_url: str | None = Field(None, description="SQLAlchemy URL of the ledger; SQLite in `home` by default.")
     ledger_password_file: Path | None = Field(None, description="File with the password for `ledger_url`.")
@@ -158,6 +182,17 @@ class Settings(_Folders, BaseSettings):
         """Processes with other working folders must mean the same place."""
         return folder.expanduser().resolve()
 
+    def password(self, door: str) -> str:
+        """The password with which `<door>_user` logs in: of the file that is set, else the generated one."""
+        given: Path | None = getattr(self, f"{door}_password_file")
+        if given is not None:
+            return given.read_text(encoding="utf-8").rstrip("\r\n")
+        if not self.secrets_file.exists():
+            hint = f"`tidemark up` generates it; of a {door} elsewhere, TIDEMARK_{door.upper()}_PASSWORD_FILE names it"
+            raise NoPassword(f"there is no password for {door}: {hint}")
+        secret: str = json.loads(self.secrets_file.read_text(encoding="utf-8"))[f"{door}_password"]
+        return secret
+
     @property
     def is_town(self) -> bool:
         """Whether the project is this repository's own, the sample town."""
@@ -189,6 +224,11 @@ class Settings(_Folders, BaseSettings):
     @property
     def metastore(self) -> str:
         return self.metastore_uri or f"thrift://{self.host}:{self.metastore_port}"
+
+    @property
+    def metastore_token(self) -> Path | None:
+        """Hadoop's file with the token by which clients of the metastore log in; None: it asks for none."""
+        return self.metastore_token_file if self.metastore_uri else self.own_metastore_token
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -26,6 +26,7 @@ from sqlalchemy import URL
 from infra.embedded import leftovers
 from infra.embedded.passwords import passwords
 from spark_jobs.ledger import store as ledger
+from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import ROOT, Settings
 
 PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
@@ -82,7 +83,7 @@ class Platform:
         """The rows of a query over the Thrift server."""
         from pyhive import hive
 
-        with hive.connect(host=self.settings.thrift, port=self.settings.thrift_port) as connection:
+        with hive.connect(**thrift_login(self.settings)) as connection:
             cursor = connection.cursor()
             cursor.execute(query)
             rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []

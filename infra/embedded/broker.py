@@ -1,27 +1,34 @@
 """The Kafka broker: one KRaft node on one address, formatted on its first start.
 
-settings -> server.properties below `home` -> `kafka.Kafka` over `.jars/kafka`.
+settings -> server.properties below `home` (mode 0600) -> `kafka.Kafka` over `.jars/kafka`.
+Where the protocol is SASL_PLAINTEXT, clients and controller log in, and nobody may do anything unless an ACL says so.
 """
 
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from pathlib import Path
 
+from infra.embedded.passwords import passwords, write_private
 from infra.embedded.program import Program
 from infra.embedded.readiness import kafka_answers
+from spark_jobs.messaging.security import PLAIN, SCRAM, login, quoted
 from spark_jobs.settings import ROOT, Settings
 from spark_jobs.storage.java import archived_classes, find_java
 from spark_jobs.storage.session import CONF
 
 JARS = ROOT / ".jars/kafka"
+MECHANISM = "SCRAM-SHA-512"
+SPOKEN = (("PLAINTEXT", MECHANISM), ("SASL_PLAINTEXT", MECHANISM))
+CONTROLLER = "controller"
 
 
 def program(settings: Settings) -> Program:
     return Program(
         name="broker",
-        command=(*_java(settings), "kafka.Kafka", str(_properties_file(settings))),
-        ready=lambda: kafka_answers(settings.kafka),
+        command=(*java(settings), "kafka.Kafka", str(properties_file(settings))),
+        ready=lambda: kafka_answers(settings),
         ports=("kafka_port", "kafka_controller_port"),
         prepare=lambda: prepare(settings),
         patience=60,
@@ -33,14 +40,16 @@ def server_properties(settings: Settings) -> dict[str, str]:
     """A single node; topics are made by those who own them, never by a typing error."""
     broker = f"{settings.host}:{settings.kafka_port}"
     controller = f"{settings.host}:{settings.kafka_controller_port}"
+    protocol = settings.kafka_security_protocol
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{controller}",
-        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
-        "advertised.listeners": f"PLAINTEXT://{broker}",
+        "listeners": f"{protocol}://{broker},CONTROLLER://{controller}",
+        "advertised.listeners": f"{protocol}://{broker}",
+        "inter.broker.listener.name": protocol,
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": f"{protocol}:{protocol},CONTROLLER:{protocol}",
         "log.dirs": str(settings.kafka_dir / "log"),
         "auto.create.topics.enable": "false",
         "num.partitions": "3",
@@ -56,23 +65,62 @@ def server_properties(settings: Settings) -> dict[str, str]:
     }
 
 
+def logins(listener: str, user: str, password: str, controllers: str) -> dict[str, str]:
+    """Who comes in must log in, at both doors; who is not `user` may do only what an ACL says.
+
+    The controller's listener is a door too. Brokers log in there before there are SCRAM users, so by PLAIN.
+    """
+    of_controller = login(PLAIN, CONTROLLER, controllers).removesuffix(";")
+    return {
+        "sasl.enabled.mechanisms": MECHANISM,
+        "sasl.mechanism.inter.broker.protocol": MECHANISM,
+        f"listener.name.{listener.lower()}.scram-sha-512.sasl.jaas.config": login(SCRAM, user, password),
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": f"{of_controller} user_{CONTROLLER}={quoted(controllers)};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{CONTROLLER};User:{user}",
+    }
+
+
 def prepare(settings: Settings) -> None:
     """Write the configuration; format the log folder once (a second time changes nothing)."""
-    file = _properties_file(settings)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(f"{key}={value}\n" for key, value in server_properties(settings).items()))
-    if (settings.kafka_dir / "log/meta.properties").exists():
-        return
+    if (spoken := (settings.kafka_security_protocol, settings.kafka_sasl_mechanism)) not in SPOKEN:
+        raise SystemExit(f"the embedded broker speaks PLAINTEXT and {' with '.join(SPOKEN[1])}, not {spoken}")
+    secret, user = passwords(settings), (settings.kafka_user, settings.password("kafka"))
+    properties = server_properties(settings)
+    if settings.kafka_security_protocol != "PLAINTEXT":
+        properties |= logins(settings.kafka_security_protocol, *user, secret["kafka_controller_password"])
+    write_properties(settings, properties)
+    if not (settings.kafka_dir / "log/meta.properties").exists():
+        format_log(settings, dict([user]))
+
+
+def write_properties(settings: Settings, properties: Mapping[str, str]) -> None:
+    """A private file: it may have passwords. In Java's files of properties a backslash is two."""
+    lines = (f"{key}={value}\n" for key, value in properties.items())
+    write_private(properties_file(settings), "".join(lines).replace("\\", "\\\\"))
+
+
+def format_log(settings: Settings, users: Mapping[str, str]) -> None:
+    """Make the log folder, and put into it who may log in: also where the broker asks nobody yet."""
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    storage = ("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c", str(file))
-    subprocess.run([*_java(settings), *storage], check=True)
+    arguments = ["format", "--ignore-formatted", "-t", cluster, "-c", str(properties_file(settings))]
+    for name, password in users.items():
+        arguments += ["--add-scram", f"{MECHANISM}=[name={name},password={password}]"]
+    said = settings.kafka_dir / "format.arguments"  # no password stands on a command line
+    write_private(said, "\n".join(arguments))
+    try:
+        subprocess.run([*java(settings), "kafka.tools.StorageTool", f"@{said}"], check=True)
+    finally:
+        said.unlink()
 
 
-def _properties_file(settings: Settings) -> Path:
+def properties_file(settings: Settings) -> Path:
     return settings.kafka_dir / "server.properties"
 
 
-def _java(settings: Settings) -> tuple[str, ...]:
+def java(settings: Settings) -> tuple[str, ...]:
     heap = f"-Xmx{settings.kafka_memory_mb}m"
     log = f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}"
     return (str(find_java()), heap, "-XX:+UseG1GC", log, *archived_classes("kafka"), "-cp", f"{JARS}/*")

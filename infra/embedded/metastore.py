@@ -1,23 +1,31 @@
 """The Hive metastore over Derby, listening on one address only.
 
 settings -> a JVM over PySpark's jars -> HMSHandler behind a Thrift server on `host:metastore_port`.
+Who comes in must have the token of `home`/run/metastore.token, a file of Hadoop's (mode 0600).
 Alone: `python -m infra.embedded.metastore`. It ends when the JVM ends, and the JVM ends when it ends.
 
 Hive's own main class listens on every address and has no setting for it, so its three parts (handler, processor,
-server) are put together here, through py4j, as HiveMetaStore.startMetaStore does.
+server) are put together here, through py4j, as HiveMetaStore.startMetaStore does. The login is the one that its clients
+know beside Kerberos: SASL DIGEST-MD5 by a delegation token, here of a key that was generated, and without an end.
 """
 
+import base64
+import json
 import os
 import sys
 import traceback
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
 
+from infra.embedded.passwords import passwords, write_private, write_private_bytes
 from spark_jobs.settings import Settings, settings
 from spark_jobs.storage.java import archived_classes, find_java
 from spark_jobs.storage.session import CONF, spark_home
 
 CLIENTS = 200
+FOREVER = 2**63 - 1
+USER = "tidemark"
+HANDLER = "org.apache.hadoop.hive.thrift.HadoopThriftAuthBridge$Server$SaslDigestCallbackHandler"
 
 
 def hive_properties(settings: Settings) -> dict[str, str]:
@@ -58,8 +66,46 @@ def jvm(settings: Settings) -> JavaGateway:
     return JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
 
 
-def server(gateway: JavaGateway, properties: dict[str, str], host: str, port: int) -> JavaObject:
-    """A TThreadPoolServer over Hive's handler; `serve()` blocks."""
+def logins(gateway: JavaGateway, key: str) -> tuple[JavaObject, JavaObject]:
+    """Hive's book of tokens, with the only one that there is: the same after each start, as its key is."""
+    hive, hadoop = gateway.jvm.org.apache.hadoop.hive.thrift, gateway.jvm.org.apache.hadoop
+    book = hive.DelegationTokenSecretManager(FOREVER, FOREVER, FOREVER, FOREVER)
+    book.addKey(hadoop.security.token.delegation.DelegationKey(1, FOREVER, key.encode()))
+    names = (hadoop.io.Text(USER) for _ in range(3))
+    token = hive.DelegationTokenIdentifier(*names)
+    token.setMasterKeyId(1)
+    token.setMaxDate(FOREVER)
+    book.addPersistedDelegationToken(token, FOREVER)
+    return book, token
+
+
+def write_logins(settings: Settings, gateway: JavaGateway, book: JavaObject, token: JavaObject) -> None:
+    """Put the token down: for Hadoop's clients as a file of theirs, for ours as user and password."""
+    hadoop, name, password = gateway.jvm.org.apache.hadoop, token.getBytes(), book.retrievePassword(token)
+    kept = hadoop.security.token.Token(name, password, token.getKind(), hadoop.io.Text())
+    every = hadoop.security.Credentials()
+    every.addToken(hadoop.io.Text(USER), kept)
+    written = gateway.jvm.java.io.ByteArrayOutputStream()
+    every.writeTokenStorageToStream(gateway.jvm.java.io.DataOutputStream(written))
+    write_private_bytes(settings.own_metastore_token, written.toByteArray())
+    login = {"user": base64.b64encode(name).decode(), "password": base64.b64encode(password).decode()}
+    write_private(settings.metastore_login, json.dumps(login))
+
+
+def transport(gateway: JavaGateway, book: JavaObject) -> JavaObject:
+    """Lets nobody through who is not in the book. Hive shows the handler to its own package alone."""
+    made = gateway.jvm.java.lang.Class.forName(HANDLER).getConstructors()[0]
+    made.setAccessible(True)
+    arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
+    arguments[0] = book
+    handler = made.newInstance(arguments)
+    quality = {"javax.security.sasl.qop": "auth", "javax.security.sasl.server.authentication": "true"}
+    factory = gateway.jvm.org.apache.thrift.transport.TSaslServerTransport.Factory
+    return factory("DIGEST-MD5", None, "default", quality, handler)
+
+
+def server(gateway: JavaGateway, properties: dict[str, str], address: tuple[str, int], door: JavaObject) -> JavaObject:
+    """A TThreadPoolServer over Hive's handler, behind the `door`; `serve()` blocks."""
     hive, thrift = gateway.jvm.org.apache.hadoop.hive, gateway.jvm.org.apache.thrift
     conf = hive.conf.HiveConf()
     for key, value in properties.items():
@@ -67,9 +113,10 @@ def server(gateway: JavaGateway, properties: dict[str, str], host: str, port: in
     handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(
         hive.metastore.HiveMetaStore.HMSHandler("tidemark", conf, False), conf
     )
-    socket = thrift.transport.TServerSocket(gateway.jvm.java.net.InetSocketAddress(host, port))
+    socket = thrift.transport.TServerSocket(gateway.jvm.java.net.InetSocketAddress(*address))
     arguments = thrift.server.TThreadPoolServer.Args(hive.metastore.TServerSocketKeepAlive(socket))
-    arguments.processor(hive.metastore.TSetIpAddressProcessor(handler))
+    arguments.processor(hive.metastore.api.ThriftHiveMetastore.Processor(handler))
+    arguments.transportFactory(door)
     arguments.maxWorkerThreads(CLIENTS)
     return thrift.server.TThreadPoolServer(arguments)
 
@@ -78,7 +125,10 @@ def main() -> None:
     """Serve until killed; any error ends both processes, and the supervisor starts them anew."""
     settings().tmp_dir.mkdir(parents=True, exist_ok=True)
     gateway = jvm(settings())
-    listening = server(gateway, hive_properties(settings()), settings().host, settings().metastore_port)
+    book, token = logins(gateway, passwords(settings())["metastore_key"])
+    write_logins(settings(), gateway, book, token)
+    address = (settings().host, settings().metastore_port)
+    listening = server(gateway, hive_properties(settings()), address, transport(gateway, book))
     print(f"metastore listens on {settings().host}:{settings().metastore_port}", flush=True)
     try:
         listening.serve()

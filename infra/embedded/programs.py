@@ -40,7 +40,7 @@ def _metastore(settings: Settings) -> Program:
     return Program(
         name="metastore",
         command=(sys.executable, "-m", "infra.embedded.metastore"),
-        ready=partial(metastore_answers, settings.metastore),
+        ready=partial(metastore_answers, settings),
         ports=("metastore_port",),
     )
 

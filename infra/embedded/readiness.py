@@ -10,12 +10,15 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
 from infra.embedded.program import NotReady
+from spark_jobs.serving.sql import thrift_login
+from spark_jobs.settings import Settings
 
 SECONDS = 5.0
 
@@ -33,16 +36,21 @@ def _asking(what: str) -> Iterator[None]:
         raise NotReady(f"{what}: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
 
 
-def kafka_answers(servers: str) -> None:
+def kafka_answers(settings: Settings) -> None:
     """A metadata request names at least one broker."""
     from kafka import KafkaAdminClient
 
+    from spark_jobs.messaging import security
+
+    servers = settings.kafka
     with _asking(f"Kafka at {servers}"):
         host, _, port = servers.split(",")[0].rpartition(":")
         socket.create_connection((host, int(port)), SECONDS).close()  # the client would try for as long as it may
         timeout = int(SECONDS * 1000)
         admin = KafkaAdminClient(
-            bootstrap_servers=servers, request_timeout_ms=timeout, bootstrap_timeout_ms=timeout, client_id="tidemark-up"
+            **security.client(settings) | {"bootstrap_timeout_ms": timeout},
+            request_timeout_ms=timeout,
+            client_id="tidemark-up",
         )
         try:
             if not admin.describe_cluster()["brokers"]:
@@ -51,18 +59,19 @@ def kafka_answers(servers: str) -> None:
             admin.close()
 
 
-def metastore_answers(uri: str) -> list[str]:
-    """The names of the metastore's databases, by one Thrift call."""
+def metastore_answers(settings: Settings) -> list[str]:
+    """The names of the embedded metastore's databases, by one Thrift call."""
     from thrift.protocol.TBinaryProtocol import TBinaryProtocol
     from thrift.Thrift import TMessageType, TType
     from thrift.transport.TSocket import TSocket
-    from thrift.transport.TTransport import TBufferedTransport
+    from thrift_sasl import TSaslClientTransport
 
-    at = urlsplit(uri)
+    at = urlsplit(settings.metastore)
     with _asking(f"metastore at {at.netloc}"):
         door = TSocket(at.hostname, at.port)
         door.setTimeout(SECONDS * 1000)
-        transport = TBufferedTransport(door)
+        login = json.loads(settings.metastore_login.read_text())
+        transport = TSaslClientTransport(partial(_digest, login["user"], login["password"]), "DIGEST-MD5", door)
         transport.open()
         try:
             protocol = TBinaryProtocol(transport)
@@ -79,12 +88,25 @@ def metastore_answers(uri: str) -> list[str]:
             transport.close()
 
 
-def thrift_answers(host: str, port: int) -> None:
+def _digest(user: str, password: str) -> Any:
+    """The client of DIGEST-MD5, which the server begins: pure-sasl says nothing first, on the wire an empty text.
+
+    Hive's servers call themselves `default`, of the protocol null.
+    """
+    from pyhive.sasl_compat import PureSASLClient
+
+    client = PureSASLClient("default", "null", username=user, password=password)
+    start = client.start
+    client.start = lambda mechanism: tuple(said or b"" for said in start(mechanism))
+    return client
+
+
+def thrift_answers(settings: Settings) -> None:
     """`select 1` comes back through the Thrift server."""
     from pyhive import hive
 
-    with _asking(f"Thrift server at {host}:{port}"):
-        connection = hive.connect(host=host, port=port)
+    with _asking(f"Thrift server at {settings.thrift}:{settings.thrift_port}"):
+        connection = hive.connect(**thrift_login(settings))
         try:
             cursor = connection.cursor()
             cursor.execute("select 1")

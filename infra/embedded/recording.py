@@ -20,6 +20,8 @@ import psutil
 
 from infra.embedded.program import NotReady, Program
 from infra.embedded.programs import program
+from infra.embedded.thrift import hive_properties, login_options, write_login
+from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import Settings, settings
 from spark_jobs.storage.session import driver, spark_session
 
@@ -92,12 +94,10 @@ def started(parts: list[Program]) -> Iterator[list[Started]]:
 @contextmanager
 def session(here: Settings) -> Iterator["SparkSession"]:
     """A session whose JVM is told to end at its end."""
-    own = {
-        "spark.hadoop.hive.server2.thrift.bind.host": here.host,
-        "spark.hadoop.hive.server2.thrift.port": str(here.thrift_port),
-        "spark.hadoop.hive.server2.logging.operation.enabled": "false",
-    }
-    spark = spark_session("tidemark-recording", **own, **driver(here, 1024, here.batch_java_options))
+    own = {f"spark.hadoop.{key}": value for key, value in hive_properties(here).items()}
+    write_login(here)
+    jvm = driver(here, 1024, f"{here.batch_java_options} {login_options(here)}")
+    spark = spark_session("tidemark-recording", **own, **jvm)
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     try:
@@ -134,7 +134,7 @@ def _answer(spark: "SparkSession") -> None:
 def _ask(here: Settings) -> None:
     from pyhive import hive
 
-    with hive.connect(host=here.host, port=here.thrift_port) as connection:
+    with hive.connect(**thrift_login(here)) as connection:
         cursor = connection.cursor()
         for statement in SQL:
             cursor.execute(statement.format(folder=here.warehouse))

@@ -1,23 +1,26 @@
 """The Spark Thrift Server: SQL for people, BI tools and dbt.
 
 spark_properties + settings -> `home`/run/thrift.conf -> spark-submit of Spark's HiveThriftServer2.
+Who logs in needs the password of `home`/run/thrift.login (mode 0600), which the class of `infra/login.py` reads.
 """
 
 from pathlib import Path
 
+from infra.embedded.passwords import passwords, write_private
 from infra.embedded.program import Program
 from infra.embedded.readiness import thrift_answers
 from spark_jobs.settings import Settings
 from spark_jobs.storage.session import driver, spark_environment, spark_home, spark_properties
 
 MAIN = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+LOGIN = "tidemark.PasswordLogin"
 
 
 def program(settings: Settings) -> Program:
     return Program(
         name="thrift",
         command=(f"{spark_home()}/bin/spark-submit", *_arguments(settings)),
-        ready=lambda: thrift_answers(settings.thrift, settings.thrift_port),
+        ready=lambda: thrift_answers(settings),
         needs=("metastore",),
         ports=("thrift_port",),
         environment=spark_environment(),
@@ -27,7 +30,7 @@ def program(settings: Settings) -> Program:
 
 def thrift_properties(settings: Settings) -> dict[str, str]:
     """The shared properties, and what only a process that serves readers may have."""
-    jvm = driver(settings, settings.thrift_memory_mb, settings.server_java_options)
+    jvm = driver(settings, settings.thrift_memory_mb, f"{settings.server_java_options} {login_options(settings)}")
     return (
         spark_properties(settings)
         | jvm
@@ -42,22 +45,44 @@ def thrift_properties(settings: Settings) -> dict[str, str]:
     )
 
 
+def login_options(settings: Settings) -> str:
+    """JVM options by which HiveServer2 finds the class that checks logins, and that the user and the password."""
+    return f"-Dhive.server2.custom.authentication.class={LOGIN} -Dtidemark.login={_login_file(settings)}"
+
+
 def prepare(settings: Settings) -> None:
     (settings.tmp_dir / "hive-local").mkdir(parents=True, exist_ok=True)  # Hive looks into it at each session's end
     file = _properties_file(settings)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    write_login(settings)
     file.write_text("".join(f"{key} {value}\n" for key, value in thrift_properties(settings).items()))
+
+
+def write_login(settings: Settings) -> None:
+    """Put down who may log in."""
+    passwords(settings)
+    write_private(_login_file(settings), f"{settings.thrift_user}\n{settings.password('thrift')}\n")
 
 
 def _properties_file(settings: Settings) -> Path:
     return settings.run_dir / "thrift.conf"
 
 
-def _arguments(settings: Settings) -> tuple[str, ...]:
-    hive = {
+def _login_file(settings: Settings) -> Path:
+    return settings.run_dir / "thrift.login"
+
+
+def hive_properties(settings: Settings) -> dict[str, str]:
+    """HiveServer2's own: where it listens, and that it lets nobody in without a password."""
+    return {
         "hive.server2.thrift.bind.host": settings.host,
         "hive.server2.thrift.port": str(settings.thrift_port),
         "hive.server2.logging.operation.enabled": "false",
+        "hive.server2.authentication": "CUSTOM",
+        "hive.server2.enable.doAs": "false",  # a session would ask the metastore for a token of its own
     }
+
+
+def _arguments(settings: Settings) -> tuple[str, ...]:
+    hive = hive_properties(settings)
     options = [argument for key, value in hive.items() for argument in ("--hiveconf", f"{key}={value}")]
     return ("--properties-file", str(_properties_file(settings)), "--class", MAIN, "spark-internal", *options)

@@ -14,7 +14,7 @@ WORKDIR /opt/tidemark
 
 # What changes seldom comes first: environments and jars are built from the lock files alone.
 COPY --chown=tidemark:tidemark pyproject.toml README.md ./
-COPY --chown=tidemark:tidemark infra/__init__.py infra/setup.py infra/preflight.py infra/jars.py infra/archives.py infra/
+COPY --chown=tidemark:tidemark infra/__init__.py infra/setup.py infra/preflight.py infra/jars.py infra/archives.py infra/login.py infra/PasswordLogin.scala infra/
 COPY --chown=tidemark:tidemark infra/locks infra/locks
 COPY --chown=tidemark:tidemark infra/conf infra/conf
 COPY --chown=tidemark:tidemark spark_jobs/__init__.py spark_jobs/settings.py spark_jobs/

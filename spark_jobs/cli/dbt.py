@@ -77,6 +77,8 @@ def _run(pin: str | None, *arguments: str) -> int:
     asked = {  # by the profile, and by models/sources.yml
         "TIDEMARK_THRIFT_HOST": here.thrift,
         "TIDEMARK_THRIFT_PORT": str(here.thrift_port),
+        "TIDEMARK_THRIFT_USER": here.thrift_user,
+        "DBT_ENV_SECRET_TIDEMARK_THRIFT_PASSWORD": here.password("thrift"),  # dbt blots such variables out of its logs
         "TIDEMARK_MARTS_THREADS": str(max(1, here.cores - 1)),
         "TIDEMARK_PIN": pins.schema(made.name),
     }

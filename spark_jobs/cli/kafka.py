@@ -16,10 +16,11 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.messaging import topics
 from spark_jobs.messaging.producer import Producer, Record, SendError
+from spark_jobs.messaging.security import KafkaRefused
 from spark_jobs.messaging.topics import TopicsError
 from spark_jobs.serving.formatting import Answer, Format
 
-REFUSALS = (SendError, TopicsError, KafkaError, ContractError, OSError)
+REFUSALS = (SendError, TopicsError, KafkaRefused, KafkaError, ContractError, OSError)
 _KINDS = {"schema": "STRING", "in_force_from": "BIGINT", "topic": "STRING", "key": "STRING", "owner": "STRING"}
 
 

@@ -7,27 +7,34 @@ from collections.abc import Iterable
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import AuthorizationError, KafkaError, for_code
 
 from spark_jobs.contracts.row_types import Partition
-from spark_jobs.settings import settings
+from spark_jobs.messaging import security
+from spark_jobs.messaging.security import KafkaRefused
 
 
 class Broker:
-    """One admin and one consumer connection, kept for the life of the process."""
+    """One admin and one consumer connection, kept for the life of the process. KafkaRefused says why there is none."""
 
     def __init__(self, topics: Iterable[str]) -> None:
         self.topics = sorted(topics)
-        self._admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
-        self._consumer = KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False)
+        try:
+            self._admin = KafkaAdminClient(**security.client())
+            self._consumer = KafkaConsumer(**security.client(), enable_auto_commit=False)
+        except KafkaError as error:
+            raise KafkaRefused(security.why(error)) from error
 
     def close(self) -> None:
         self._consumer.close()
         self._admin.close()
 
     def partitions(self) -> tuple[dict[str, str], list[Partition]]:
-        """Topic ids, and all partitions, of the topics that exist."""
+        """Topic ids, and all partitions, of the topics that exist. One that we may not see is not one that is gone."""
         ids, partitions = {}, []
         for topic in self._admin.describe_topics(self.topics):
+            if issubclass(error := for_code(topic["error_code"]), AuthorizationError):
+                raise KafkaRefused(security.why(error(), topic["name"]))
             if topic["error_code"]:
                 continue
             ids[topic["name"]] = str(topic["topic_id"])

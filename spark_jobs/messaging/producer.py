@@ -13,8 +13,7 @@ from typing import Any, Self
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from spark_jobs.messaging import topics
-from spark_jobs.settings import settings
+from spark_jobs.messaging import security, topics
 
 DELIVERY_SECONDS = 120.0
 MARGIN_SECONDS = 30.0
@@ -108,7 +107,7 @@ class Producer:
                 if time.monotonic() > until:
                     raise SendError(f"topic {record.topic}: {error!r}") from error
             except (KafkaError, ValueError) as error:
-                raise SendError(f"topic {record.topic}: {error!r}") from error
+                raise SendError(security.why(error, record.topic)) from error
 
 
 def _outcome(record: Record, answer: Any) -> Sent | SendError:
@@ -116,14 +115,14 @@ def _outcome(record: Record, answer: Any) -> Sent | SendError:
     try:
         place = answer.get(timeout=DELIVERY_SECONDS + MARGIN_SECONDS)
     except KafkaError as error:
-        return SendError(f"topic {record.topic}: {error!r}")
+        return SendError(security.why(error, record.topic))
     return Sent(place.topic, place.partition, place.offset)
 
 
 def _connect() -> Any:
     try:
         return KafkaProducer(
-            bootstrap_servers=settings().kafka,
+            **security.client(),
             client_id="tidemark",
             acks="all",
             enable_idempotence=True,
@@ -135,4 +134,4 @@ def _connect() -> Any:
             metrics_enabled=False,
         )
     except KafkaError as error:
-        raise SendError(f"no Kafka at {settings().kafka}: {error!r}; `tidemark up` starts it") from error
+        raise SendError(security.why(error)) from error

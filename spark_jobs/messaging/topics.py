@@ -10,9 +10,10 @@ from collections.abc import Collection
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import AuthorizationError, KafkaError, TopicAlreadyExistsError
 
 from spark_jobs.contracts.model import Contracts
+from spark_jobs.messaging import security
 from spark_jobs.settings import settings
 
 HOUR_MS = 3_600_000
@@ -44,7 +45,7 @@ def wanted(contracts: Contracts) -> dict[str, dict[str, Any]]:
 def is_there(topic: str) -> bool | None:
     """Whether Kafka has the topic; None where Kafka cannot be asked."""
     try:
-        admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
+        admin = KafkaAdminClient(**security.client())
     except KafkaError:
         return None
     try:
@@ -62,9 +63,9 @@ def create(contracts: Contracts, known: Collection[str] = ()) -> list[str]:
     other partitions.
     """
     try:
-        admin = KafkaAdminClient(bootstrap_servers=settings().kafka)
+        admin = KafkaAdminClient(**security.client())
     except KafkaError as error:
-        raise TopicsError(f"no Kafka at {settings().kafka}: {error!r}; `tidemark up` starts it") from error
+        raise TopicsError(security.why(error)) from error
     try:
         existing = set(admin.list_topics())
         missing = {topic: options for topic, options in wanted(contracts).items() if topic not in {*existing, *known}}
@@ -74,6 +75,8 @@ def create(contracts: Contracts, known: Collection[str] = ()) -> list[str]:
     except TopicAlreadyExistsError:  # somebody else is creating them in this very moment
         admin.wait_for_topics(contracts.topics)
         return []
+    except AuthorizationError as error:
+        raise TopicsError(security.why(error)) from error
     except KafkaError as error:
         raise TopicsError(f"Kafka at {settings().kafka} refused: {error!r}") from error
     finally:

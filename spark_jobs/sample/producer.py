@@ -17,16 +17,15 @@ from typing import Any, Self
 
 import numpy as np
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import AuthorizationError, KafkaError
 from kafka.producer.producer_batch import ProducerBatch
 from kafka.record.memory_records import MemoryRecordsBuilder
 from kafka.structs import TopicPartition
 
-from spark_jobs.messaging import topics
+from spark_jobs.messaging import security, topics
 from spark_jobs.messaging.producer import SendError
 from spark_jobs.sample import record_batches
 from spark_jobs.sample.block import Block
-from spark_jobs.settings import settings
 
 MAX_BATCH_BYTES = 512 * 1024  # Kafka takes 1 MB by default; a batch that it refuses cannot be split here
 MAX_UNACKNOWLEDGED_BYTES = 32 * 1024 * 1024
@@ -99,6 +98,8 @@ class Producer:
         while True:
             try:
                 return len(self._client.partitions_for(topic))
+            except AuthorizationError as error:
+                raise SendError(security.why(error, topic)) from error
             except KafkaError as error:
                 if topics.is_there(topic) is False:
                     raise SendError(f"there is no topic {topic}; `tidemark topics create` makes the topics") from error
@@ -184,13 +185,16 @@ def _parts(block: Block) -> Iterator[tuple[Block, int]]:
 
 
 def _connect() -> Any:
-    return KafkaProducer(
-        bootstrap_servers=settings().kafka,
-        client_id="tidemark-feed",
-        acks="all",
-        enable_idempotence=True,
-        delivery_timeout_ms=DELIVERY_SECONDS * 1000,
-        max_block_ms=TOPIC_SECONDS * 1000,
-        max_request_size=8 * MAX_BATCH_BYTES,
-        metrics_enabled=False,
-    )
+    try:
+        return KafkaProducer(
+            **security.client(),
+            client_id="tidemark-feed",
+            acks="all",
+            enable_idempotence=True,
+            delivery_timeout_ms=DELIVERY_SECONDS * 1000,
+            max_block_ms=TOPIC_SECONDS * 1000,
+            max_request_size=8 * MAX_BATCH_BYTES,
+            metrics_enabled=False,
+        )
+    except KafkaError as error:
+        raise SendError(security.why(error)) from error

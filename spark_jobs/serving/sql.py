@@ -12,14 +12,21 @@ from itertools import takewhile
 from typing import Any
 
 from spark_jobs.serving.formatting import Answer
-from spark_jobs.settings import settings
+from spark_jobs.settings import NoPassword, Settings, settings
 
 _CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error)\s*:\s*")
+_REFUSED = "Bad status: 3"  # SASL's BAD, as thrift_sasl shows it
 _WRAPPER = re.compile(r"^Error (?:running|operating) (?:query|\w+)\s*:\s*")
 
 
 class SqlError(Exception):
     """The server refused the statement, or cannot be reached; the text is one line."""
+
+
+def thrift_login(settings: Settings) -> dict[str, Any]:
+    """The arguments of `hive.connect`: where the Thrift server is, and who logs in."""
+    login = {"username": settings.thrift_user, "password": settings.password("thrift"), "auth": "CUSTOM"}
+    return {"host": settings.thrift, "port": settings.thrift_port, **login}
 
 
 @contextmanager
@@ -31,10 +38,13 @@ def connect(schema: str = "default") -> Iterator[Any]:
     logging.getLogger("thrift").setLevel(logging.CRITICAL)  # it says on stderr what the error says again
     at = f"{settings().thrift}:{settings().thrift_port}"
     try:
-        connection = hive.connect(
-            host=settings().thrift, port=settings().thrift_port, username="tidemark", database=schema
-        )
+        connection = hive.connect(**thrift_login(settings()), database=schema)
+    except NoPassword as error:
+        raise SqlError(str(error)) from error
     except (TTransportException, OSError) as error:
+        if _REFUSED in str(error):
+            hint = "TIDEMARK_THRIFT_USER and TIDEMARK_THRIFT_PASSWORD_FILE name the login"
+            raise SqlError(f"the Thrift server at {at} refuses {settings().thrift_user}'s password; {hint}") from error
         raise SqlError(f"the Thrift server at {at} does not answer ({error}); see `tidemark status`") from error
     except hive.Error as error:
         raise SqlError(message(error)) from error

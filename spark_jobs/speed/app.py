@@ -22,7 +22,7 @@ from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.leases import kept_alive
-from spark_jobs.messaging import topics
+from spark_jobs.messaging import security, topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import load_views
 from spark_jobs.settings import settings
@@ -175,7 +175,7 @@ class SpeedLayer:
         self.folder = checkpoint.fresh(self.fence.epoch)
         query = (
             self.spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", settings().kafka)
+            .options(**security.spark_options())
             .option("subscribe", ",".join(sorted(self.start)))
             .option("startingOffsets", json.dumps(self.start))
             .option("failOnDataLoss", "true")
@@ -273,7 +273,7 @@ def _run(store: ledger.Store) -> int:
         layer.prepare()
         layer.run()
     except Exception as error:
-        layer.status.set(state="stopped", error=str(error).splitlines()[0])
+        layer.status.set(state="stopped", error=security.explained(error))
         log.exception("the speed application stops; nothing that was landed is lost")
         return 1
     finally:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CONF = ROOT / "infra/conf"
 JARS = ROOT / ".jars/spark"
+LOGIN = ROOT / ".jars/login.jar"  # of infra/login.py; on every class path, as all share an archive of classes
 
 
 def spark_home() -> Path:
@@ -40,9 +41,10 @@ def spark_properties(settings: Settings) -> dict[str, str]:
     """What every Spark process of the platform is started with; no secrets, they show on command lines."""
     shared = read_properties(CONF / "spark-defaults.conf") | {
         "spark.hadoop.hive.metastore.uris": settings.metastore,
+        "spark.hadoop.hive.metastore.sasl.enabled": str(settings.metastore_token is not None).lower(),
         "spark.sql.warehouse.dir": settings.warehouse,
         "spark.sql.shuffle.partitions": str(settings.cores),
-        "spark.driver.extraClassPath": f"{JARS}/*",
+        "spark.driver.extraClassPath": f"{JARS}/*:{LOGIN}",
     }
     shared |= {f"spark.executorEnv.{k}": v for k, v in settings.environment("project", *FOLDERS).items()}
     return shared | _embedded(settings) if settings.profile == "embedded" else shared
@@ -53,6 +55,8 @@ def _embedded(settings: Settings) -> dict[str, str]:
     tmp = settings.tmp_dir
     log = CONF / "log4j2.properties"
     own = f"-Duser.timezone=UTC -Djava.io.tmpdir={tmp} -Dderby.system.home={tmp} -Dlog4j2.configurationFile={log}"
+    if settings.metastore_token:
+        own += f" -Dhadoop.token.files={settings.metastore_token}"
     return read_properties(CONF / "spark-embedded.conf") | {
         "spark.master": f"local[{settings.cores}]",
         "spark.local.dir": str(tmp),

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 from kafka import KafkaProducer
 
+from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import ROOT
 from tests.bench.stand import Stand, stand
 from tests.platform import Platform, await_true
@@ -52,7 +53,7 @@ def _under_load(place: Stand, rate: int, probes: int, first_store: int) -> list[
 def _warm(place: Platform) -> None:
     from pyhive import hive
 
-    with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
+    with hive.connect(**thrift_login(place.settings)) as connection:
         cursor, until = connection.cursor(), time.monotonic() + WARMING
         while time.monotonic() < until:
             cursor.execute(POINT.format(store=1))
@@ -66,7 +67,7 @@ def probe(place: Platform, stores: range) -> list[float]:
     example = json.loads((ROOT / "schemas/events/order_placed.v1.json").read_text())["examples"][0]
     producer = KafkaProducer(bootstrap_servers=place.settings.kafka)
     seen: list[float] = []
-    with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
+    with hive.connect(**thrift_login(place.settings)) as connection:
         cursor = connection.cursor()
         for store in stores:
             at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from spark_jobs.serving.sql import thrift_login
 from tests.bench.stand import lag, stand
 from tests.platform import Platform, await_true
 
@@ -76,7 +77,7 @@ def _timed(place: Platform, query: str, repeats: int, warming: int) -> list[floa
     from pyhive import hive
 
     seconds = []
-    with hive.connect(host=place.settings.thrift, port=place.settings.thrift_port) as connection:
+    with hive.connect(**thrift_login(place.settings)) as connection:
         cursor = connection.cursor()
         for _ in range(warming + repeats):
             begun = time.perf_counter()

@@ -23,10 +23,11 @@ def offsets_are_in_the_log_once(con: duckdb.DuckDBPyConnection) -> Finding:
     from kafka.errors import KafkaError
 
     from spark_jobs.messaging.broker import Broker
+    from spark_jobs.messaging.security import KafkaRefused
 
     try:
         broker = Broker(project_contracts().topics)
-    except (KafkaError, OSError, AssertionError) as error:
+    except (KafkaRefused, KafkaError, OSError, AssertionError) as error:
         raise Unable(f"Kafka at {settings().kafka} does not answer: {error}") from error
     with closing(broker):
         available = broker.available(broker.partitions()[1])
@@ -37,13 +38,15 @@ def count(gap: Gap, available: Offsets) -> int | None:
     """Committed records in the gap; None where Kafka has dropped it, or where it is too long to read."""
     from kafka import KafkaConsumer, TopicPartition
 
+    from spark_jobs.messaging import security
+
     topic, partition, start, until = gap
     earliest, _ = available.get((topic, partition), (until, until))
     if earliest >= until or until - start > MOST_OFFSETS:
         return None
     part, records, give_up = TopicPartition(topic, partition), 0, time.monotonic() + SECONDS_PER_GAP
     with closing(
-        KafkaConsumer(bootstrap_servers=settings().kafka, enable_auto_commit=False, isolation_level="read_committed")
+        KafkaConsumer(**security.client(), enable_auto_commit=False, isolation_level="read_committed")
     ) as consumer:
         consumer.assign([part])
         consumer.seek(part, max(start, earliest))
