@@ -30,6 +30,7 @@ from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import ROOT, Settings
 
 PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
+LOGINS = ("thrift_password_file", "kafka_security_protocol")
 SMALL = {
     "speed_memory_mb": 1024,
     "thrift_memory_mb": 1024,
@@ -49,7 +50,7 @@ class Platform:
     def environment(self) -> dict[str, str]:
         """What a process needs to mean this platform and no other; coverage is not measured in it, it slows imports."""
         others = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "COVERAGE_"))}
-        own = self.settings.model_dump(include={"home", "project", "views_folder", *PORTS, *SMALL}, exclude_unset=True)
+        own = self.settings.model_dump(include={"home", "project", "views_folder", *LOGINS, *PORTS, *SMALL}, exclude_unset=True)
         return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
 
     def run(self, *arguments: str, timeout: float = 900) -> "subprocess.CompletedProcess[str]":
