@@ -50,7 +50,8 @@ class Platform:
     def environment(self) -> dict[str, str]:
         """What a process needs to mean this platform and no other; coverage is not measured in it, it slows imports."""
         others = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "COVERAGE_"))}
-        own = self.settings.model_dump(include={"home", "project", "views_folder", *LOGINS, *PORTS, *SMALL}, exclude_unset=True)
+        changed = {"home", "project", "views_folder", *LOGINS, *PORTS, *SMALL}
+        own = self.settings.model_dump(include=changed, exclude_unset=True)
         return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
 
     def run(self, *arguments: str, timeout: float = 900) -> "subprocess.CompletedProcess[str]":

@@ -113,9 +113,9 @@ def record(here: Settings, parts: list[Started]) -> "subprocess.Popen[bytes]":
 
     The answer is the process that writes Spark's classes now.
     """
+    for one in parts:
+        one.wait()  # a session looks for the metastore's token when it begins
     with session(here) as spark:
-        for one in parts:
-            one.wait()
         _answer(spark)
         _ask(here)
         _read_topic(spark)

@@ -26,7 +26,17 @@ from spark_jobs.messaging import security, topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import load_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import catch_up, checkpoint, continuity, land, lease, partials_table, sources, staged_facts
+from spark_jobs.speed import (
+    callbacks,
+    catch_up,
+    checkpoint,
+    continuity,
+    land,
+    lease,
+    partials_table,
+    sources,
+    staged_facts,
+)
 from spark_jobs.speed.alerts import Alerts
 from spark_jobs.speed.catalog_names import NamesForReaders
 from spark_jobs.speed.continuity import Range
@@ -264,6 +274,7 @@ def main() -> int:
 def _run(store: ledger.Store) -> int:
     jvm = driver(settings(), settings().speed_memory_mb, settings().server_java_options)
     spark = spark_session("tidemark-speed", **PROPERTIES, **jvm)
+    callbacks.guard(spark)
     locks = lease.acquire(spark)
     broker = Broker(project_contracts().topics)
     layer = SpeedLayer(spark, store, broker)

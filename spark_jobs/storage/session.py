@@ -90,8 +90,6 @@ def spark_session(app: str, **conf: str) -> "SparkSession":
     settings().tmp_dir.mkdir(parents=True, exist_ok=True)
     properties: dict[str, Any] = spark_properties(settings()) | conf
     session: SparkSession = SparkSession.builder.appName(app).config(map=properties).getOrCreate()
-    gateway: Any = session.sparkContext._gateway
-    gateway.python_parameters.auth_token = gateway.gateway_parameters.auth_token  # the JVM gives it when it calls back
     return session
 
 
