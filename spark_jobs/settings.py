@@ -20,6 +20,7 @@ LAYOUT = {"views": "views", "schemas": "schemas/events", "quality": "schemas/qua
 TOWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/models"}
 """The same of this repository, whose project is the sample town."""
 TOWN_ORACLE = "spark_jobs.sample.oracle.answers:oracle"
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
 
 
@@ -58,7 +59,7 @@ class _Folders:
 
 
 class Settings(_Folders, BaseSettings):
-    """Durations are in the unit that the name ends in; ports are on `host`."""
+    """Durations are in the unit that the name ends in; parts listen on `host`, and are reached by `advertised_host`."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
 
@@ -69,6 +70,10 @@ class Settings(_Folders, BaseSettings):
         ROOT / interface.HOME, description="State folder: warehouse, checkpoints, ledger, logs, secrets. In `project`."
     )
     host: str = Field("127.0.0.1", description="The address that every part binds to.")
+    advertised_host: str | None = Field(None, description="The name by which others reach the parts. Default: `host`.")
+    supervisor: Literal["supervisord", "compose"] = Field(
+        "supervisord", description="Who starts the parts and keeps their logs; compose: an engine of containers."
+    )
 
     project: Path = Field(ROOT, description="The project's folder: its views, event schemas, quality, models, dbt.")
     views_folder: Path = Field(ROOT / TOWN_LAYOUT["views"], description="The view files, one view each.")
@@ -100,6 +105,9 @@ class Settings(_Folders, BaseSettings):
     kafka_certificate_file: Path | None = Field(None, description="PEM: the client's certificate, if brokers ask.")
     kafka_key_file: Path | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
     kafka_allow_plaintext: bool = Field(False, description="Let profile `cluster` use PLAINTEXT.")
+    kafka_outside: str | None = Field(
+        None, description="host:port by which clients of another network reach the broker: a listener of its own."
+    )
     metastore_uri: str | None = Field(None, description="thrift://host:port of a metastore elsewhere.")
     metastore_token_file: Path | None = Field(
         None, description="Hadoop file with the token that a metastore elsewhere wants; none: it wants no login."
@@ -110,6 +118,8 @@ class Settings(_Folders, BaseSettings):
     thrift_host: str | None = Field(None, description="Host of a Thrift server elsewhere.")
     thrift_user: str = Field("tidemark", description="Who logs in at the Thrift server.")
     thrift_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
+    airflow_host: str | None = Field(None, description="Host of an Airflow elsewhere.")
+    airflow_public_url: str | None = Field(None, description="Airflow as browsers reach it, where they come by proxy.")
     warehouse_uri: str | None = Field(None, description="Warehouse folder elsewhere (HDFS, object store).")
     ledger_url: str | None = Field(None, description="SQLAlchemy URL of the ledger; SQLite in `home` by default.")
     ledger_password_file: Path | None = Field(None, description="File with the password for `ledger_url`.")
@@ -182,6 +192,12 @@ class Settings(_Folders, BaseSettings):
         """Processes with other working folders must mean the same place."""
         return folder.expanduser().resolve()
 
+    @model_validator(mode="after")
+    def _reachable(self) -> "Settings":
+        if self.own_name in EVERY_ADDRESS:
+            raise ValueError(f"{self.own_name} is no name to reach a part by: set TIDEMARK_ADVERTISED_HOST beside it")
+        return self
+
     def password(self, door: str) -> str:
         """The password with which `<door>_user` logs in: of the file that is set, else the generated one."""
         given: Path | None = getattr(self, f"{door}_password_file")
@@ -204,6 +220,10 @@ class Settings(_Folders, BaseSettings):
         return {f"TIDEMARK_{name.upper()}": "" if value is None else str(value) for name, value in values.items()}
 
     @property
+    def own_name(self) -> str:
+        return self.advertised_host or self.host
+
+    @property
     def warehouse(self) -> str:
         return self.warehouse_uri or str(self.home / "warehouse")
 
@@ -218,12 +238,12 @@ class Settings(_Folders, BaseSettings):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def kafka(self) -> str:
-        return self.kafka_servers or f"{self.host}:{self.kafka_port}"
+        return self.kafka_servers or f"{self.own_name}:{self.kafka_port}"
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def metastore(self) -> str:
-        return self.metastore_uri or f"thrift://{self.host}:{self.metastore_port}"
+        return self.metastore_uri or f"thrift://{self.own_name}:{self.metastore_port}"
 
     @property
     def metastore_token(self) -> Path | None:
@@ -233,12 +253,18 @@ class Settings(_Folders, BaseSettings):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def thrift(self) -> str:
-        return self.thrift_host or self.host
+        return self.thrift_host or self.own_name
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def airflow_url(self) -> str:
-        return f"http://{self.host}:{self.airflow_port}"
+        """Where the other parts, and the commands, reach Airflow."""
+        return f"http://{self.airflow_host or self.own_name}:{self.airflow_port}"
+
+    @property
+    def airflow_page(self) -> str:
+        """Where people reach it."""
+        return self.airflow_public_url or self.airflow_url
 
 
 @cache

@@ -87,7 +87,7 @@ def configuration(settings: Settings, secret: Mapping[str, str]) -> dict[str, di
         "api": {
             "host": settings.host,
             "port": str(settings.airflow_port),
-            "base_url": settings.airflow_url,
+            "base_url": settings.airflow_page,
             "workers": "1",
             "instance_name": "Tidemark",
             "secret_key": secret["airflow_api_secret"],

@@ -1,4 +1,4 @@
-"""The Kafka broker: one KRaft node on one address, formatted on its first start.
+"""The Kafka broker: one KRaft node, formatted on its first start.
 
 settings -> server.properties below `home` (mode 0600) -> `kafka.Kafka` over `.jars/kafka`.
 Where the protocol is SASL_PLAINTEXT, clients and controller log in, and nobody may do anything unless an ACL says so.
@@ -22,6 +22,8 @@ JARS = ROOT / ".jars/kafka"
 MECHANISM = "SCRAM-SHA-512"
 SPOKEN = (("PLAINTEXT", MECHANISM), ("SASL_PLAINTEXT", MECHANISM))
 CONTROLLER = "controller"
+OUTSIDE = "OUTSIDE"
+"""The listener for clients of another network."""
 
 
 def program(settings: Settings) -> Program:
@@ -38,18 +40,22 @@ def program(settings: Settings) -> Program:
 
 def server_properties(settings: Settings) -> dict[str, str]:
     """A single node; topics are made by those who own them, never by a typing error."""
-    broker = f"{settings.host}:{settings.kafka_port}"
-    controller = f"{settings.host}:{settings.kafka_controller_port}"
     protocol = settings.kafka_security_protocol
+    listeners = [f"{protocol}://{settings.host}:{settings.kafka_port}"]
+    advertised = [f"{protocol}://{settings.own_name}:{settings.kafka_port}"]
+    if outside := settings.kafka_outside:
+        listeners.append(f"{OUTSIDE}://{settings.host}:{outside.rpartition(':')[2]}")
+        advertised.append(f"{OUTSIDE}://{outside}")
+    controller = f"127.0.0.1:{settings.kafka_controller_port}"  # the broker in this process is its only client
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{controller}",
-        "listeners": f"{protocol}://{broker},CONTROLLER://{controller}",
-        "advertised.listeners": f"{protocol}://{broker}",
+        "listeners": ",".join([*listeners, f"CONTROLLER://{controller}"]),
+        "advertised.listeners": ",".join(advertised),
         "inter.broker.listener.name": protocol,
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": f"{protocol}:{protocol},CONTROLLER:{protocol}",
+        "listener.security.protocol.map": f"{protocol}:{protocol},{OUTSIDE}:{protocol},CONTROLLER:{protocol}",
         "log.dirs": str(settings.kafka_dir / "log"),
         "auto.create.topics.enable": "false",
         "num.partitions": "3",
@@ -74,7 +80,10 @@ def logins(listener: str, user: str, password: str, controllers: str) -> dict[st
     return {
         "sasl.enabled.mechanisms": MECHANISM,
         "sasl.mechanism.inter.broker.protocol": MECHANISM,
-        f"listener.name.{listener.lower()}.scram-sha-512.sasl.jaas.config": login(SCRAM, user, password),
+        **{
+            f"listener.name.{name.lower()}.scram-sha-512.sasl.jaas.config": login(SCRAM, user, password)
+            for name in (listener, OUTSIDE)
+        },
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": f"{of_controller} user_{CONTROLLER}={quoted(controllers)};",
@@ -87,6 +96,7 @@ def prepare(settings: Settings) -> None:
     """Write the configuration; format the log folder once (a second time changes nothing)."""
     if (spoken := (settings.kafka_security_protocol, settings.kafka_sasl_mechanism)) not in SPOKEN:
         raise SystemExit(f"the embedded broker speaks PLAINTEXT and {' with '.join(SPOKEN[1])}, not {spoken}")
+    settings.tmp_dir.mkdir(parents=True, exist_ok=True)
     secret, user = passwords(settings), (settings.kafka_user, settings.password("kafka"))
     properties = server_properties(settings)
     if settings.kafka_security_protocol != "PLAINTEXT":
@@ -123,4 +133,5 @@ def properties_file(settings: Settings) -> Path:
 def java(settings: Settings) -> tuple[str, ...]:
     heap = f"-Xmx{settings.kafka_memory_mb}m"
     log = f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}"
-    return (str(find_java()), heap, "-XX:+UseG1GC", log, *archived_classes("kafka"), "-cp", f"{JARS}/*")
+    tmp = f"-Djava.io.tmpdir={settings.tmp_dir}"  # snappy and zstd load their native code from there
+    return (str(find_java()), heap, "-XX:+UseG1GC", log, tmp, *archived_classes("kafka"), "-cp", f"{JARS}/*")

@@ -53,6 +53,7 @@ def up(settings: Settings, report: Report, wanted: Sequence[str] = (), *, also: 
 
     Returns when every one of them answers; raises PlatformError when one does not.
     """
+    supervisor.require(settings, "up --wait")
     every = {part.name: part for part in programs(settings)}
     names = [*(wanted or [name for name, part in every.items() if not part.on_demand]), *also]
     chosen = _with_needs(every, names)
@@ -67,6 +68,7 @@ def up(settings: Settings, report: Report, wanted: Sequence[str] = (), *, also: 
 
 def down(settings: Settings, report: Report) -> list[str]:
     """Stop all parts, the last started first, then supervisord; the answer is what had to be killed."""
+    supervisor.require(settings, "down")
     with _alone(settings):
         if control := supervisor.running(settings):
             every = {part.name: part for part in programs(settings)}
@@ -80,6 +82,7 @@ def down(settings: Settings, report: Report) -> list[str]:
 
 def restart(settings: Settings, name: str, report: Report) -> None:
     """Stop and start one part, or bring back one that supervisord has given up."""
+    supervisor.require(settings, f"restart {name}")
     parts = [part for part in programs(settings) if part.name == name]
     control = supervisor.running(settings)
     if not parts or not control:
@@ -92,6 +95,7 @@ def restart(settings: Settings, name: str, report: Report) -> None:
 
 def reset(settings: Settings, report: Report) -> None:
     """Stop everything and remove the state: data, ledger, logs, secrets. Environments and jars stay."""
+    supervisor.require(settings, "down --volumes")
     down(settings, report)
     for path in settings.state:
         if path.is_dir():

@@ -128,7 +128,9 @@ def speed_answers(oldest_seconds: float) -> None:
             ledger.close()
         if beat is None:
             raise NotReady("the speed application has written no heartbeat yet")
-        if not psutil.pid_exists(beat.payload["pid"]) or beat.payload["state"] != "running":
+        is_here = beat.payload.get("host") == socket.gethostname()  # in another container its process is out of sight
+        is_gone = is_here and not psutil.pid_exists(beat.payload["pid"])
+        if is_gone or beat.payload["state"] != "running":
             raise NotReady(f"the speed application is {beat.payload['state']} (process {beat.payload['pid']})")
         if not beat.payload["is_named"]:
             raise NotReady(f"{UNNAMED}: {beat.payload['alarms'].get(UNNAMED, 'not given yet')}")

@@ -1,12 +1,12 @@
 """What `tidemark status` says: each part's state, answer, doors and memory.
 
-settings -> supervisord's states + each part's own answer -> Status.
+settings -> supervisord's states + each part's own answer -> Status. Of parts in other containers, their answers alone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -53,12 +53,26 @@ class Status:
 
 def status(settings: Settings) -> Status:
     """Ask supervisord and every running part; takes as long as the slowest answer."""
+    every = programs(settings)
+    if settings.supervisor == "compose":
+        lasting = [part for part in every if not part.on_demand]
+        return Status(str(settings.home), False, _all(_elsewhere, lasting))
     control = supervisor.running(settings)
     states = control.states() if control else {}
-    every = programs(settings)
-    with ThreadPoolExecutor(max_workers=len(every)) as pool:
-        parts = list(pool.map(lambda part: _part(settings, part, states.get(part.name)), every))
+    parts = _all(lambda part: _part(settings, part, states.get(part.name)), every)
     return Status(str(settings.home), control is not None, parts)
+
+
+def _all(ask: Callable[[Program], PartStatus], parts: list[Program]) -> list[PartStatus]:
+    with ThreadPoolExecutor(max_workers=len(parts)) as pool:
+        return list(pool.map(ask, parts))
+
+
+def _elsewhere(part: Program) -> PartStatus:
+    """A part in another container: what it answers over the network is all that is known of it here."""
+    said = _answer(part)
+    state = "SILENT" if said else "RUNNING"
+    return PartStatus(part.name, state, not said, said, None, 0, 0, {}, part.on_demand)
 
 
 def _part(settings: Settings, part: Program, state: State | None) -> PartStatus:
@@ -72,7 +86,7 @@ def _part(settings: Settings, part: Program, state: State | None) -> PartStatus:
         pid=state.pid if state and lives else None,
         uptime_seconds=int(time.time() - state.started_at) if state and lives else 0,
         memory_mb=_memory_mb(leftovers.marked(settings.home, part.name)) if lives else 0,
-        doors={name: f"{settings.host}:{getattr(settings, name)}" for name in part.ports},
+        doors={name: f"{settings.own_name}:{getattr(settings, name)}" for name in part.ports},
         on_demand=part.on_demand,
     )
 

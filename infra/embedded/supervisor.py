@@ -27,7 +27,7 @@ NO_SUCH_PROCESS, NOT_RUNNING, ALREADY_STARTED = 10, 70, 60
 
 
 class SupervisorError(RuntimeError):
-    """supervisord cannot be started or does not answer."""
+    """supervisord cannot be started, does not answer, or is not what starts the parts."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,12 @@ class State:
 
 def socket_file(settings: Settings) -> Path:
     return settings.run_dir / "supervisor.sock"
+
+
+def require(settings: Settings, instead: str) -> None:
+    """Raises SupervisorError where the parts are containers; `instead` is what to tell their engine."""
+    if settings.supervisor == "compose":
+        raise SupervisorError(f"the parts run in containers; say `docker compose {instead}` where they run")
 
 
 def log_file(settings: Settings, program: str) -> Path:

@@ -67,7 +67,7 @@ def play(settings: Settings, script: ModuleType, console: Console) -> None:
     with _held_back(api, "marts"):
         with steps("Run the DAG batch_layer through Airflow's REST API"):
             run_id = api.trigger("batch_layer")
-            console.print(f"   {settings.airflow_url}/dags/batch_layer/runs/{run_id}", style="dim")
+            console.print(f"   {settings.airflow_page}/dags/batch_layer/runs/{run_id}", style="dim")
             _await_run(api, run_id, console, task="publish")  # it then goes on to train
         console.rule("The same questions after publication")
         _compare(console, questions, before)
@@ -185,8 +185,8 @@ def _farewell(settings: Settings, script: ModuleType, console: Console) -> None:
     console.rule("The platform is running")
     secrets = settings.secrets_file
     console.print(
-        f"""Airflow   {settings.airflow_url}   user {ADMIN}, password: "airflow_admin_password" in {secrets}
-Marts     {settings.airflow_url}/dags/marts   (dbt builds them now)
+        f"""Airflow   {settings.airflow_page}   user {ADMIN}, password: "airflow_admin_password" in {secrets}
+Marts     {settings.airflow_page}/dags/marts   (dbt builds them now)
 JDBC      {settings.thrift}:{settings.thrift_port}
 {script.EXAMPLES}
 State     ./tidemark status, ./tidemark speed status

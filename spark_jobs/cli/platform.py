@@ -59,7 +59,7 @@ def up(parts: tuple[str, ...], generate: bool) -> None:
     with progress() as show:
         lifecycle.up(current(), show, parts, also=("generator",) if generate else ())
     show_unserved()
-    CONSOLE.print(f"Airflow: {current().airflow_url}  SQL: jdbc:hive2://{current().thrift}:{current().thrift_port}")
+    CONSOLE.print(f"Airflow: {current().airflow_page}  SQL: jdbc:hive2://{current().thrift}:{current().thrift_port}")
 
 
 @click.command()
@@ -118,6 +118,10 @@ def _lines(now: report.Status) -> list[str]:
 @click.option("-n", "--lines", default=50, show_default=True, help="How many of the last lines.")
 def logs(name: str, lines: int) -> None:
     """Print the end of the log of part NAME."""
+    try:
+        supervisor.require(current(), f"logs --tail {lines} {name}")
+    except SupervisorError as error:
+        raise click.ClickException(str(error)) from error
     file = supervisor.log_file(current(), name)
     if not file.exists():
         logs = sorted(file.stem for file in current().log_dir.glob("*.log"))

@@ -6,6 +6,7 @@ counts, times, alarms -> ledger heartbeat `speed` -> `tidemark speed status`, th
 import datetime as dt
 import logging
 import os
+import socket
 import threading
 import time
 from typing import Any
@@ -49,7 +50,7 @@ class Status:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._beating = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
         self._state: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "lsn": 0, "lag": None, "alarms": {}}
-        self._state |= {"is_named": False, "batch_began_at": None}
+        self._state |= {"is_named": False, "batch_began_at": None, "host": socket.gethostname()}
         self._lag_at = time.monotonic()
         self.views_aside: dict[str, str] = {}
         """Views whose pass failed, and why: they are left out until the next start, with an alarm."""

@@ -7,17 +7,17 @@ import stat
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from infra.embedded import airflow, broker, leftovers, lifecycle, supervisor, thrift
+from infra.embedded import airflow, broker, leftovers, lifecycle, report, supervisor, thrift
 from infra.embedded.launch import environment
 from infra.embedded.metastore import hive_properties
 from infra.embedded.passwords import passwords, write_private
-from infra.embedded.program import Program, nothing
+from infra.embedded.program import NotReady, Program, nothing
 from infra.embedded.programs import program, programs
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import NoPassword, Settings
@@ -85,6 +85,71 @@ def test_every_listener_is_bound_to_the_one_address(here: Settings) -> None:
     assert properties["spark.ui.enabled"] == "false"
     assert airflow.configuration(here, passwords(here))["api"]["host"] == "127.0.0.1"
     assert all("--skip-serve-logs" in airflow.PARTS[f"airflow-{part}"][0] for part in ("scheduler", "triggerer"))
+
+
+def test_what_is_bound_to_every_address_is_reached_by_its_advertised_name(tmp_path: Path) -> None:
+    """In a container a part has an address on each of its networks, and browsers know none of its names."""
+    here = Settings(
+        home=tmp_path,
+        host="0.0.0.0",
+        advertised_host="box",
+        kafka_outside="127.0.0.1:9",
+        airflow_public_url="https://x",
+    )
+    kafka = broker.server_properties(here)
+    assert kafka["listeners"] == "PLAINTEXT://0.0.0.0:19092,OUTSIDE://0.0.0.0:9,CONTROLLER://127.0.0.1:19093"
+    assert kafka["advertised.listeners"] == "PLAINTEXT://box:19092,OUTSIDE://127.0.0.1:9"
+    assert "hive.server2.thrift.bind.host=0.0.0.0" in thrift.program(here).command
+    assert (here.kafka, here.metastore, here.thrift) == ("box:19092", "thrift://box:19083", "box")
+    conf = airflow.configuration(here, passwords(here))
+    assert (conf["api"]["host"], conf["api"]["base_url"]) == ("0.0.0.0", "https://x")
+    assert conf["core"]["execution_api_server_url"] == "http://box:18080/execution/"
+
+
+def test_every_address_is_no_name_to_reach_a_part_by(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="set TIDEMARK_ADVERTISED_HOST"):
+        Settings(home=tmp_path, host="0.0.0.0")
+
+
+def test_the_broker_unpacks_native_code_below_home_and_not_in_tmp(here: Settings) -> None:
+    assert f"-Djava.io.tmpdir={here.tmp_dir}" in broker.program(here).command
+
+
+@pytest.mark.parametrize(
+    ("act", "command"),
+    [
+        (lambda here: lifecycle.up(here, print), "up --wait"),
+        (lambda here: lifecycle.down(here, print), "down"),
+        (lambda here: lifecycle.restart(here, "speed", print), "restart speed"),
+        (lambda here: lifecycle.reset(here, print), "down --volumes"),
+    ],
+)
+def test_where_parts_are_containers_their_engines_command_is_named(
+    tmp_path: Path, act: Callable[[Settings], object], command: str
+) -> None:
+    with pytest.raises(supervisor.SupervisorError, match=f"`docker compose {command}`"):
+        act(Settings(home=tmp_path / "home", supervisor="compose"))
+    assert not (tmp_path / "home").exists()
+
+
+def test_status_asks_parts_in_other_containers_over_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent() -> None:
+        raise NotReady("nobody there")
+
+    parts = [
+        Program("a", ("true",), nothing),
+        Program("b", ("true",), silent),
+        Program("c", ("true",), nothing, on_demand=True),
+    ]
+    monkeypatch.setattr(report, "programs", lambda settings: parts)
+    now = report.status(Settings(home=tmp_path, supervisor="compose"))
+    assert [(part.name, part.state, part.said) for part in now.parts] == [
+        ("a", "RUNNING", ""),
+        ("b", "SILENT", "nobody there"),
+    ]
+    assert not now.ready
 
 
 def test_state_stays_below_home(here: Settings) -> None:
