@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PORTS = ("kafka_port", "kafka_controller_port", "metastore_port", "thrift_port")
 TOPIC = "recording"
-WITHIN = 120
+WITHIN = 600
 
 TABLE = "delta.`{folder}/rows`"
 SQL = (

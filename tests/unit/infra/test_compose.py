@@ -1,5 +1,6 @@
-"""The reference deployment: valid, complete, and closed but for people's doors."""
+"""The reference deployment: valid, complete, and closed but for people's doors. That it runs: tests/compose."""
 
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -8,12 +9,16 @@ from urllib.parse import urlsplit
 import yaml
 
 from infra.embedded.programs import programs
-from spark_jobs.settings import ROOT, settings
+from spark_jobs.settings import ROOT, Settings, settings
 
 FILE = ROOT / "docker-compose.yml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]
 PARTS = {part.name for part in programs(settings())}
-DOORS_OF_PEOPLE = {"thrift": ["127.0.0.1:19000:19000"], "airflow-api": ["127.0.0.1:18080:18080"]}
+DOORS_OF_PEOPLE = {
+    "broker": "TIDEMARK_KAFKA_PORT",
+    "thrift": "TIDEMARK_THRIFT_PORT",
+    "airflow-api": "TIDEMARK_AIRFLOW_PORT",
+}
 
 
 def check(file: Any) -> "subprocess.CompletedProcess[str]":
@@ -44,10 +49,44 @@ def test_every_lasting_service_is_asked_whether_it_is_ready():
 
 
 def test_only_the_doors_of_people_are_published_and_only_on_loopback():
-    assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == DOORS_OF_PEOPLE
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert {name: door.partition("}")[0] for name, [door] in published.items()} == {
+        name: f"127.0.0.1:${{{variable}:-{Settings.model_fields[variable.removeprefix('TIDEMARK_').lower()].default}"
+        for name, variable in DOORS_OF_PEOPLE.items()
+    }
+
+
+def test_a_published_service_is_on_the_network_of_people_and_the_others_are_not():
+    assert {name for name, service in SERVICES.items() if "people" in service["networks"]} == set(DOORS_OF_PEOPLE)
+
+
+def test_what_listens_does_so_on_every_network_under_its_own_name():
+    """Airflow's parts share one file of configuration, so they are told the same."""
+    told = {name: service["environment"] for name, service in SERVICES.items()}
+    names = {
+        name: own["TIDEMARK_ADVERTISED_HOST"] for name, own in told.items() if own.get("TIDEMARK_HOST") == "0.0.0.0"
+    }
+    airflow = {name: "airflow-api" for name in PARTS if name.startswith("airflow-")}
+    assert names == {"broker": "broker", "metastore": "metastore", "thrift": "thrift", **airflow}
 
 
 def test_no_secret_stands_in_the_file():
     given = [pair for service in SERVICES.values() for pair in service.get("environment", {}).items()]
     assert all(name.endswith("_FILE") for name, _ in given if "PASSWORD" in name)
-    assert all(urlsplit(value).password is None for _, value in given if "://" in value)
+    assert all(urlsplit(value).password is None for _, value in given if "://" in str(value))
+
+
+def test_the_secrets_are_made_once_by_the_command_that_the_file_names(tmp_path):
+    """Run as a file, it must not take itself for the standard library's module of its name."""
+    script = tmp_path / "infra/images/secrets.py"
+    script.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "infra/images/secrets.py", script)
+    made = []
+    for _ in range(2):
+        subprocess.run([sys.executable, script], check=True)
+        made.append(
+            {file.name: (file.read_text(), file.stat().st_mode & 0o777) for file in tmp_path.glob(".secrets/*")}
+        )
+    assert made[0] == made[1]
+    password = made[0]["postgres_password"][0]
+    assert made[0]["pgpass"] == (f"postgres:5432:*:tidemark:{password}\n", 0o600) and len(password) == 32
