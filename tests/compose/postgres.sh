@@ -7,7 +7,7 @@ chown postgres "$PGDATA"
 chmod 700 "$PGDATA"
 as_postgres() { setpriv --reuid=postgres --regid=postgres --init-groups "$@"; }
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-    as_postgres initdb --username="$POSTGRES_USER" --pwfile="$password" --auth=scram-sha-256 --auth-local=trust
+    as_postgres initdb --username="$POSTGRES_USER" --pwfile="$password" --auth=scram-sha-256 --auth-local=trust --locale=C.UTF-8
     echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
     as_postgres pg_ctl --wait --options='-c listen_addresses=' start
     for file in /docker-entrypoint-initdb.d/*.sql; do
