@@ -111,8 +111,11 @@ class Deployment:
             self.await_healthy(service)
 
     def down(self) -> None:
-        """Stop and remove everything, its volumes too."""
+        """Stop and remove everything, its volumes and networks too; podman-compose leaves the networks."""
         self.engine.tell(self.project, self.variables, "down", "--volumes")
+        of = f"label=com.docker.compose.project={self.project}"
+        for network in self.engine.ask("network", "ls", "--quiet", "--filter", of).split():
+            self.engine.ask("network", "rm", network)
 
     def container(self, service: str) -> str:
         of = [f"label=com.docker.compose.project={self.project}", f"label=com.docker.compose.service={service}"]
