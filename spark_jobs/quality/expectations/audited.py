@@ -7,9 +7,10 @@ delta-rs, or a Spark DataFrame where there are too many rows. What is only count
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
@@ -54,7 +55,8 @@ class Stored:
         None where there are more, and only the whole table can be judged.
         """
         source = self._dataset()
-        con = duckdb_reader.connect({"source": source})
+        con = _database().cursor()
+        con.register("source", source)
         [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
         parts, wanted = rows // AT_ONCE + 1, _listed(suite.columns, source.schema, DUCKDB)
         if parts == 1:
@@ -78,6 +80,12 @@ class Stored:
     def _dataset(self) -> ds.Dataset:
         whole = duckdb_reader.dataset((self.table, self.version))
         return whole if self.files is None else ds.dataset(list(self.files), schema=whole.schema, format="parquet")
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all suites, each with a cursor of its own: to open one takes longer than most of their queries."""
+    return duckdb_reader.connect({})
 
 
 def _listed(columns: Iterable[str], schema: pa.Schema, dialect: Dialect) -> str:

@@ -53,6 +53,7 @@ class Checkpoint:
         self.run_id = run_id
         self.at = datetime.now(UTC)
         self.context = _context()
+        self._kept = set[str]()
 
     @cached_property
     def _memory(self) -> Any:
@@ -78,20 +79,34 @@ class Checkpoint:
         return _verdict(suite, self._run(suite, self._spark, rows, detailed))
 
     def _run(self, suite: Suite, source: Any, rows: Any, result_format: Any) -> Any:
-        from great_expectations import ExpectationSuite, RunIdentifier, ValidationDefinition
+        from great_expectations import ExpectationSuite
+        from great_expectations.validator.v1_validator import Validator
 
         copies = [copy(expectation) for expectation in suite.expectations]  # GX binds each to one suite for good
-        kept = self.context.suites.add_or_update(ExpectationSuite(name=suite.table, expectations=copies))
-        data = _data(source, suite.table)
-        definition = self.context.validation_definitions.add_or_update(
-            ValidationDefinition(name=f"{source.name}.{suite.table}", data=data, suite=kept)
-        )
+        stated = ExpectationSuite(name=suite.table, expectations=copies)
+        validator = Validator(_data(source, suite.table), result_format, {"dataframe": rows})
         with warnings.catch_warnings(action="ignore"):
-            return definition.run(
-                batch_parameters={"dataframe": rows},
-                result_format=result_format,
-                run_id=RunIdentifier(run_name=self.run_id, run_time=self.at),
-            )
+            result = validator.validate_expectation_suite(stated)
+        self._keep(stated, result)
+        return result
+
+    def _keep(self, suite: Any, result: Any) -> None:
+        """Keep a suite and its result for the pages.
+
+        GX's validation definition does so too, and for that reads and writes the suite several times.
+        """
+        from great_expectations import RunIdentifier
+        from great_expectations.data_context.types.resource_identifiers import (
+            ExpectationSuiteIdentifier,
+            ValidationResultIdentifier,
+        )
+
+        if suite.name not in self._kept:
+            self.context.suites.add_or_update(suite)
+            self._kept.add(suite.name)
+        run, name = RunIdentifier(run_name=self.run_id, run_time=self.at), ExpectationSuiteIdentifier(suite.name)
+        result.meta |= {"run_id": run, "validation_time": self.at}
+        self.context.validation_results_store.set(ValidationResultIdentifier(name, run, result.batch_id), result)
 
     def docs(self, table: str | None) -> Path:
         """Build the Data Docs; the page of this run's verdict on the table, or the index where there is none."""
@@ -120,7 +135,9 @@ def _context() -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
     from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+    from great_expectations.execution_engine import pandas_execution_engine
 
+    pandas_execution_engine.HASH_THRESHOLD = 0  # else it hashes all rows in memory, for a mark that nobody reads
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     config = DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False))
     kept = {config.expectations_store_name: "expectations", config.validation_results_store_name: "validations"}
