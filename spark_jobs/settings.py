@@ -90,6 +90,7 @@ class Settings(_Folders, BaseSettings):
     kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
     metastore_port: int = Field(19083, description="Hive metastore.")
     thrift_port: int = Field(19000, description="Spark Thrift Server (JDBC, PyHive, BI tools).")
+    metrics_port: int = Field(19464, description="Metrics of the speed application, as text for Prometheus.")
     airflow_port: int = Field(18080, description="Airflow's web UI and REST API.")
 
     kafka_servers: str | None = Field(None, description="Bootstrap servers of a Kafka elsewhere.")
@@ -123,6 +124,7 @@ class Settings(_Folders, BaseSettings):
     warehouse_uri: str | None = Field(None, description="Warehouse folder elsewhere (HDFS, object store).")
     ledger_url: str | None = Field(None, description="SQLAlchemy URL of the ledger; SQLite in `home` by default.")
     ledger_password_file: Path | None = Field(None, description="File with the password for `ledger_url`.")
+    otlp_endpoint: str | None = Field(None, description="URL of an OpenTelemetry collector that is sent the metrics.")
     airflow_database_url: str | None = Field(
         None, description="PostgreSQL URL of Airflow's database (password: PGPASSFILE); SQLite in `home` by default."
     )
@@ -159,7 +161,22 @@ class Settings(_Folders, BaseSettings):
     stretch_max_rows: int = Field(
         100_000, description="A key with more rows in a stretch is served as of the last build (sequence views)."
     )
-    retention_alarm_share: float = Field(0.8, description="Alarm when lag reaches this share of Kafka's retention.")
+    lag_alarm_seconds: float = Field(300, description="Alarm when a record has been in Kafka for so long, unread.")
+    retention_alarm_share: float = Field(0.8, description="Alarm when its age is this share of Kafka's retention.")
+    freshness_alarm_seconds: float = Field(
+        120, description="Alarm when records wait and the newest answer is this old."
+    )
+    quarantine_alarm_share: float = Field(0.1, description="Alarm when this share of a topic's records is rejected.")
+    disk_alarm_share: float = Field(0.05, description="Alarm when less than this share of `home`'s disk is free.")
+    alarms_mail_to: str | None = Field(None, description="Whom Airflow mails alarms to; several with commas between.")
+    alarms_mail_from: str | None = Field(None, description="The sender of these mails; the first receiver by default.")
+    alarms_smtp: str | None = Field(
+        None, description="The mail server, smtp://user@host:587 (STARTTLS) or smtps://user@host:465."
+    )
+    alarms_smtp_password_file: Path | None = Field(None, description="File with the password for `alarms_smtp`.")
+    alarms_webhook_file: Path | None = Field(
+        None, description="File with the URL to which Airflow posts alarms as JSON; such a URL is often a secret."
+    )
     heartbeat_seconds: float = Field(1.0, description="How often the speed application writes its heartbeat.")
 
     publications_kept_days: int = Field(30, description="How long a publication can be rolled back to or pinned.")

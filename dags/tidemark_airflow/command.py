@@ -41,6 +41,19 @@ def start(arguments: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
+def answer(arguments: Sequence[str]) -> str:
+    """What the command prints, where it ends well; its complaints go to the log of the task."""
+    done = subprocess.run(
+        [command_path(), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=command_environment(os.environ),
+    )
+    return done.stdout
+
+
 def follow(process: subprocess.Popen[str], sink: Callable[[str], None]) -> int:
     """Pass each line on as it comes; the exit code, negative after a signal."""
     assert process.stdout is not None

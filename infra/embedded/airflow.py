@@ -15,16 +15,18 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from infra.embedded.airflow_connections import connections
 from infra.embedded.passwords import passwords, write_private
 from infra.embedded.program import Program
 from infra.embedded.readiness import airflow_answers
-from spark_jobs.orchestration.interface import COMMAND_VARIABLE
+from spark_jobs.orchestration.interface import COMMAND_VARIABLE, MAIL_TO_VARIABLE, WEBHOOK_VARIABLE
 from spark_jobs.settings import ROOT, Settings
 
 BIN = ROOT / ".venv-airflow/bin"
 POOLS = ROOT / "infra/airflow/pools.json"
 MIGRATE = ROOT / "infra/airflow/migrate.py"
 ADMIN = "admin"
+CONNECTIONS = "connections.json"
 PARALLEL_TASKS = 3
 
 # Program name -> (arguments of `airflow`, name in the health report). Each scheduler and triggerer would serve task
@@ -63,7 +65,13 @@ def environment(settings: Settings) -> dict[str, str]:
         "SPT_NOENV": "1",  # process titles must not overwrite the environment, by which `down` finds Airflow's tasks
         "SCARF_ANALYTICS": "false",
         "NO_COLOR": "1",
+        **{name: str(told) for name, told in _receivers(settings).items() if told},
     }
+
+
+def _receivers(settings: Settings) -> dict[str, object]:
+    """Whom Airflow's notifiers tell of alarms."""
+    return {MAIL_TO_VARIABLE: settings.alarms_mail_to, WEBHOOK_VARIABLE: settings.alarms_webhook_file}
 
 
 def configuration(settings: Settings, secret: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -91,6 +99,10 @@ def configuration(settings: Settings, secret: Mapping[str, str]) -> dict[str, di
             "workers": "1",
             "instance_name": "Tidemark",
             "secret_key": secret["airflow_api_secret"],
+        },
+        "secrets": {
+            "backend": "airflow.secrets.local_filesystem.LocalFilesystemBackend",
+            "backend_kwargs": json.dumps({"connections_file_path": str(home / CONNECTIONS)}),
         },
         "api_auth": {"jwt_secret": secret["airflow_jwt_secret"]},
         "dag_processor": {"parsing_processes": "1", "refresh_interval": "30", "min_file_process_interval": "30"},
@@ -120,6 +132,7 @@ def prepare(settings: Settings) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         secret = passwords(settings)
         write_private(home / "airflow.cfg", _render(configuration(settings, secret)))
+        write_private(home / CONNECTIONS, json.dumps(connections(settings)))
         write_private(home / "passwords.json", json.dumps({ADMIN: secret["airflow_admin_password"]}))
         _migrate(settings)
 

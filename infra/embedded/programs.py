@@ -51,6 +51,7 @@ def _speed(settings: Settings) -> Program:
         command=(sys.executable, "-m", "spark_jobs.speed.app"),
         ready=partial(speed_answers, HEARTBEATS_MISSED * settings.heartbeat_seconds),
         needs=("broker", "thrift"),
+        ports=("metrics_port",),
         environment=spark_environment(),
         patience=900,  # its start catches up with the log
         stop_within=40,

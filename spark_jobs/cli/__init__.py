@@ -17,6 +17,7 @@ COMMANDS = {
     "up": "spark_jobs.cli.platform:up",
     "down": "spark_jobs.cli.platform:down",
     "status": "spark_jobs.cli.platform:status",
+    "alarms": "spark_jobs.cli.alarms:alarms",
     "logs": "spark_jobs.cli.platform:logs",
     "restart": "spark_jobs.cli.platform:restart",
     "reset": "spark_jobs.cli.platform:reset",

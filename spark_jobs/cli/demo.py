@@ -129,9 +129,10 @@ def _waiting() -> Iterator[float]:
 def _await_no_lag(console: Console) -> None:
     """The heartbeat says lag 0 in a beat that began after the last event was sent."""
     shown: int | None = None
-    beat_at = ledger.open().heartbeat("speed")
+    store = ledger.open()
+    beat_at = store.heartbeat("speed")
     for seconds in _waiting():
-        state, beat = health(), ledger.open().heartbeat("speed")
+        state, beat = health(store), store.heartbeat("speed")
         is_newer = beat is not None and (beat_at is None or beat.at > beat_at.at)
         if is_newer and state.get("lag") == 0 and seconds > 3:
             return

@@ -12,6 +12,7 @@ from rich.console import Console
 from infra.embedded import lifecycle, report, supervisor
 from infra.embedded.lifecycle import PlatformError, Progress, Report
 from infra.embedded.supervisor import SupervisorError
+from spark_jobs.ledger import store as ledger
 from spark_jobs.settings import Settings
 from spark_jobs.settings import settings as current
 from spark_jobs.speed.status import NOT_SERVED, health
@@ -46,7 +47,7 @@ def progress() -> Iterator[Report]:
 
 def show_unserved() -> None:
     """Name the views that readers do not get, or get as they were: a start does not wait for them."""
-    for alarm, said in health()["alarms"].items():
+    for alarm, said in health(ledger.open())["alarms"].items():
         if alarm.startswith(NOT_SERVED):
             click.echo(f"{alarm}: {said}", err=True)
 

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_jobs.cli.step import json_option, ledger_step, refuse
+from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.store import Store
 from spark_jobs.serving.formatting import printable
 from spark_jobs.settings import settings
@@ -35,14 +36,12 @@ NUMBERS = ("rows", "differing", "checked", "seconds")
 @json_option
 def agreement(run_id: str | None, as_json: bool) -> None:
     """Where batch and speed differed at the last audit, by cause. Exit code 1 where a row is unexplained."""
-    from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED
-
     with ledger_step() as store:
-        audited = [run for run in store.runs(newest=200) if "agreement" in run.summary]
+        audited = [run for run in store.runs(newest=200) if AGREEMENT in run.summary]
         run = next((run for run in audited if run_id in (None, run.run_id)), None)
     if run is None:
         raise click.ClickException("no such run was audited: `tidemark batch audit` compares batch with speed")
-    rows: list[dict[str, Any]] = run.summary["agreement"]
+    rows: list[dict[str, Any]] = run.summary[AGREEMENT]
     if as_json:
         click.echo(json.dumps({"run": run.run_id, "views": rows}, indent=2))
     else:

@@ -30,7 +30,7 @@ def status(as_json: bool) -> None:
 
     Exit code 1 when there is an alarm, 4 when the application is silent or stalled, so that a restart may help.
     """
-    state = health()
+    state = health(ledger.open())
     if as_json:
         click.echo(json.dumps(state, indent=2, default=str))
     else:

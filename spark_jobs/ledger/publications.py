@@ -84,6 +84,12 @@ class Publications(Sessions):
     def publications(self, *, newest: int | None = None) -> list[Publication]:
         return self.all(select(Publication).order_by(Publication.id.desc()).limit(newest))
 
+    def publications_of_each_kind(self) -> dict[str, int]:
+        """Kind -> how many were done."""
+        done = select(Publication.kind, func.count()).where(Publication.state != "intent").group_by(Publication.kind)
+        with self.read() as session:
+            return {row[0]: row[1] for row in session.execute(done)}
+
     def live_publications(self) -> list[Publication]:
         """All that may be read, rolled back to, pinned or finished: everything not expired."""
         return self.all(select(Publication).where(Publication.state != "expired"))

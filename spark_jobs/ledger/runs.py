@@ -17,6 +17,8 @@ from spark_jobs.settings import settings
 
 BASE = "base"
 """In a run's summary: the id of the publication that its builds go on from; missing before there was one."""
+AGREEMENT, UNEXPLAINED = "agreement", "unexplained"
+"""In the summary of an audited run: per view the rows that differ from the speed layer's, by cause, and one cause."""
 
 
 BATCH_TABLES = "facts and batch tables"
@@ -174,6 +176,10 @@ class Runs(Leases):
 
     def audit(self, run_id: str) -> Audit | None:
         return self.get(Audit, run_id)
+
+    def last_audit(self) -> Audit | None:
+        """The newest verdict, of whatever run."""
+        return self.first(select(Audit).order_by(Audit.at.desc()))
 
 
 def _hot_keys_in(view_id: str, batch_version: int) -> tuple[ColumnElement[bool], ...]:

@@ -218,6 +218,25 @@ class Heartbeat(Base):
     payload: Mapped[dict[str, Any]]
 
 
+class Alarm(Base):
+    """Something that people have to look at, from `raised_at` to `cleared_at`. `runbook`: page and section of docs/.
+
+    raise_told_at, clearing_told_at: when Airflow's notifiers had sent the news.
+    """
+
+    __tablename__ = "alarms"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    name: Mapped[str]
+    message: Mapped[str] = mapped_column(Text)
+    runbook: Mapped[str]
+    raised_at: Mapped[datetime] = mapped_column(default=now)
+    cleared_at: Mapped[datetime | None]
+    acknowledged_at: Mapped[datetime | None]
+    acknowledged_by: Mapped[str | None]
+    raise_told_at: Mapped[datetime | None]
+    clearing_told_at: Mapped[datetime | None]
+
+
 class Promotion(Base):
     """A name is served from this version of its view, from then on."""
 

@@ -6,6 +6,7 @@ transaction, so each is atomic on its own.
 
 from sqlalchemy import URL
 
+from spark_jobs.ledger.alarms import Alarms
 from spark_jobs.ledger.database import LedgerError, connect
 from spark_jobs.ledger.leases import Busy
 from spark_jobs.ledger.messages import Messages
@@ -18,8 +19,8 @@ from spark_jobs.ledger.view_versions import ViewVersions
 __all__ = ["Busy", "LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Runs, Publications, ViewVersions, ModelVersions, Verifications):
-    """Messages, leases, runs (plans, builds, audits), publications (sources, pins), definitions, models, checks."""
+class Store(Messages, Alarms, Runs, Publications, ViewVersions, ModelVersions, Verifications):
+    """Messages, alarms, leases, runs and audits, publications and pins, definitions, models, checks."""
 
 
 def open(at: URL | None = None) -> Store:

@@ -3,7 +3,9 @@
 Kafka admin API (kafka-python) -> plain dictionaries.
 """
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -13,15 +15,23 @@ from spark_jobs.contracts.row_types import Partition
 from spark_jobs.messaging import security
 from spark_jobs.messaging.security import KafkaRefused
 
+READ_SECONDS = 3.0
+READ_BYTES = 64 * 1024
+
 
 class Broker:
-    """One admin and one consumer connection, kept for the life of the process. KafkaRefused says why there is none."""
+    """One admin and one consumer connection, for one thread. KafkaRefused says why there is none.
 
-    def __init__(self, topics: Iterable[str]) -> None:
+    options: of kafka-python, for both.
+    """
+
+    def __init__(self, topics: Iterable[str], **options: Any) -> None:
         self.topics = sorted(topics)
         try:
-            self._admin = KafkaAdminClient(**security.client())
-            self._consumer = KafkaConsumer(**security.client(), enable_auto_commit=False)
+            self._admin = KafkaAdminClient(**security.client(), **options)
+            self._consumer = KafkaConsumer(
+                **security.client(), enable_auto_commit=False, max_partition_fetch_bytes=READ_BYTES, **options
+            )
         except KafkaError as error:
             raise KafkaRefused(security.why(error)) from error
 
@@ -47,9 +57,28 @@ class Broker:
         first, last = self._consumer.beginning_offsets(asked), self._consumer.end_offsets(asked)
         return {(p.topic, p.partition): (first[p], last[p]) for p in asked}
 
-    def retention_ms(self) -> dict[str, int]:
+    def written_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, float]:
+        """When the first record from each of these offsets on was written, in seconds since 1970, as it says itself.
+
+        Left out: a partition that gives none within `READ_SECONDS`, and records of before Kafka had timestamps.
+        """
+        places, written = {TopicPartition(*p): p for p in offsets}, dict[Partition, float]()
+        self._consumer.assign(list(places))
+        for place, partition in places.items():
+            self._consumer.seek(place, offsets[partition])
+        until = time.monotonic() + READ_SECONDS
+        while len(written) < len(places) and time.monotonic() < until:
+            for place, records in self._consumer.poll(timeout_ms=200).items():
+                written.setdefault(places[place], records[0].timestamp / 1000)
+                self._consumer.pause(place)
+        self._consumer.assign([])
+        return {partition: at for partition, at in written.items() if at >= 0}
+
+    def retention_ms(self, topics: Iterable[str]) -> dict[str, int]:
         """Per topic `retention.ms`; left out: compacted topics (they keep the latest of a key) and unlimited ones."""
-        asked = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in self.topics]
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+        if not asked:
+            return {}
         described = self._admin.describe_configs(asked, config_filter="all")["topic"]
         return {
             topic: int(settings_of["retention.ms"]["value"])

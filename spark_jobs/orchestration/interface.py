@@ -9,6 +9,7 @@ import re
 # Exit codes of `tidemark` that mean more than "it failed"; all of them are in docs/runbooks/exit-codes.md.
 AUDIT_FAILED = 3
 SPEED_SILENT = 4
+ALARM_RAISED = 5
 TRY_LATER = 75
 
 # The DAGs.
@@ -22,6 +23,11 @@ DAY = "%Y-%m-%d"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A run's id also names its folder in the Data Docs."""
 PIN = re.compile(r"[a-z][a-z0-9_]{0,47}")
+
+# How Airflow tells people of alarms: connections of its own, and variables of its processes.
+MAIL_CONNECTION, WEBHOOK_CONNECTION = "tidemark_mail", "tidemark_webhook"
+MAIL_TO_VARIABLE, WEBHOOK_VARIABLE = "TIDEMARK_ALARMS_MAIL_TO", "TIDEMARK_ALARMS_WEBHOOK_FILE"
+"""Empty where alarms are not told that way."""
 
 # What the command writes below its home, and where Airflow serves it.
 HOME = ".tidemark"

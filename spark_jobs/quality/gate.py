@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.batch.build import changed_days
 from spark_jobs.batch.build_tasks import days_together
+from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.source import with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.expectations.audited import Relation, audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches
-from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.agreement import Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.held_to_facts import held_to_facts
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
@@ -74,7 +75,7 @@ def audit(
     disagree = any(agreement.causes.get(UNEXPLAINED) for agreement in agreements)
     passed = not disagree and not any(verdict.is_critical for verdict in verdicts)
     warnings = sum(failure.severity != "critical" for verdict in verdicts for failure in verdict.failures)
-    store.progress(run_id, "audit", agreement=[asdict(agreement) for agreement in agreements])
+    store.progress(run_id, "audit", **{AGREEMENT: [asdict(agreement) for agreement in agreements]})
     store.record_audit(run_id, passed, warnings, docs.as_uri())
     return passed
 

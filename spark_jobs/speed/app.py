@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -43,8 +44,10 @@ from spark_jobs.speed.continuity import Range
 from spark_jobs.speed.distributed import StagedBatch, take
 from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
+from spark_jobs.speed.metrics import Metrics, offered
 from spark_jobs.speed.partials_step import Batch, Outcome, process
 from spark_jobs.speed.status import Clock, Status
+from spark_jobs.speed.watch import Watch
 from spark_jobs.storage import fencing, tables
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.session import driver, spark_session
@@ -84,7 +87,8 @@ class SpeedLayer:
         self.turn = threading.Lock()
         self.status = Status(store)
         self.alerts = Alerts(self.views, store, self.status)
-        self.names: NamesForReaders | None = None
+        self.metrics = Metrics(self.status, store)
+        self.beside = ExitStack()
         self.end = continuity.EMPTY
         self.history = SchemaHistory()
         self.fence: Fence
@@ -94,12 +98,12 @@ class SpeedLayer:
     def close(self) -> None:
         """End the threads beside the query."""
         self.alerts.close()
-        if self.names is not None:
-            self.names.close()
+        self.beside.close()
         self.status.close()
 
     def prepare(self) -> None:
         """Make topics and tables, read the log's end, catch up with the log, and land new schemas."""
+        self.beside.enter_context(offered(self.metrics, self.status))
         view_lock.check(self.store, self.views)
         in_force = land.create()
         partials_table.create(self.views)
@@ -109,7 +113,8 @@ class SpeedLayer:
         self.store.record_epoch(self.fence.epoch, self.end.lsn)
         topics.create(project_contracts(), known=self.end.topic_ids)
         staged_facts.clear()
-        self.names = NamesForReaders(self.store, self.status)
+        self.beside.callback(NamesForReaders(self.store, self.status).close)
+        self.beside.callback(Watch(self.store, self.status, lambda: self.end).close)
         self.history = in_force.with_new(self.end.lsn + 1)
         self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
         self.in_process = InProcessWriter(self.history, self.fence)
@@ -200,8 +205,9 @@ class SpeedLayer:
             .trigger(processingTime=f"{settings().trigger_ms} milliseconds")
             .start()
         )
+        self.metrics.query = query
         self.status.set(state="running")
-        with Housekeeping(self.store, self.broker, self.status, self.turn, self.fence, lambda: self.end):
+        with Housekeeping(self.store, self.status, self.turn, self.fence):
             query.awaitTermination()
 
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
@@ -212,6 +218,7 @@ class SpeedLayer:
             ranges = checkpoint.ranges(self.folder, batch_id, self.start)
             topic_ids, _ = self.broker.partitions()
             lsn = continuity.next_lsn(self.end, ranges, topic_ids, self.fence.epoch)
+            sizes = continuity.sizes(ranges)
             control = land.control(
                 self.fence.epoch, [*ranges, *self.end.remembered], {**self.end.topic_ids, **topic_ids}, started_at
             )
@@ -224,7 +231,7 @@ class SpeedLayer:
             clock.lap("partials")
             self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.fence.epoch)
             self.status.views_aside.update(outcome.failed)
-            self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds)
+            self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds, sizes, outcome.rejected())
             self.alerts.notify(lsn, lsn)
 
     def _read(self, batch: DataFrame, ranges: Sequence[Range], lsn: int) -> pa.Table | StagedBatch:

@@ -4,6 +4,7 @@
 tests alone: `pytest tests/unit/speed/test_continuity.py`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,6 +58,14 @@ class Range:
     partition: int
     from_offset: int
     until_offset: int
+
+
+def sizes(ranges: Iterable[Range]) -> Counter[str]:
+    """How many offsets of each topic."""
+    counted = Counter[str]()
+    for taken in ranges:
+        counted[taken.topic] += taken.until_offset - taken.from_offset
+    return counted
 
 
 def next_lsn(end: LogEnd, ranges: list[Range], topic_ids: Mapping[str, str], epoch: int) -> int:

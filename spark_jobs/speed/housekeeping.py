@@ -1,27 +1,23 @@
-"""Beside the micro-batches: alarms of lag and retention, compaction, trimming, and what the ledger need not keep.
+"""Beside the micro-batches: compaction, trimming, and what the ledger need not keep.
 
 clock + ledger requests -> compaction and trimming of the hot tables. What removes a file of them is committed under the
 turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
 """
 
 import logging
-import math
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
 from typing import Any, Self
 
 from spark_jobs.ledger.store import Store
-from spark_jobs.messaging.broker import Broker
 from spark_jobs.settings import settings
 from spark_jobs.speed import compaction, trimming
-from spark_jobs.speed.continuity import LogEnd
 from spark_jobs.speed.status import Status
 from spark_jobs.storage.fencing import Fence
 
 log = logging.getLogger("tidemark.speed.housekeeping")
 
+PROBLEM = "housekeeping"
 TRIM_SECONDS = 3600
 """Between two looks for publications whose readers are gone."""
 
@@ -29,20 +25,10 @@ TRIM_SECONDS = 3600
 class Housekeeping:
     """A thread beside the query; `turn` is the lock that a micro-batch holds."""
 
-    def __init__(
-        self,
-        store: Store,
-        broker: Broker,
-        status: Status,
-        turn: threading.Lock,
-        fence: Fence,
-        end: Callable[[], LogEnd],
-    ) -> None:
-        self._store, self._broker, self._status = store, broker, status
-        self._turn, self._fence, self._end = turn, fence, end
+    def __init__(self, store: Store, status: Status, turn: threading.Lock, fence: Fence) -> None:
+        self._store, self._status, self._turn, self._fence = store, status, turn, fence
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
-        self._retention = broker.retention_ms()
         self._trims_at = 0.0
 
     def __enter__(self) -> Self:
@@ -56,7 +42,6 @@ class Housekeeping:
     def _run(self) -> None:
         while not self._stopped.wait(settings().heartbeat_seconds):
             try:
-                self._look()
                 compaction.compact(self._turn, self._fence)
                 self._answer_one_request()
                 if time.monotonic() >= self._trims_at:
@@ -64,21 +49,9 @@ class Housekeeping:
                     trimming.trim_unread(self._store, self._turn, self._fence)
             except Exception as error:
                 log.exception("housekeeping goes on after an error")
-                self._status.set(alarms={"housekeeping": str(error).splitlines()[0]})
-
-    def _look(self) -> None:
-        """Look at the lag per topic; raise an alarm when unread records near Kafka's retention (I14)."""
-        with self._turn:
-            end, partitions = self._end(), self._broker.partitions()[1]
-            available = self._broker.available(partitions)
-        idle_ms = self._status.idle_seconds() * 1000
-        lag, alarms = Counter[str](), dict[str, str]()
-        for (topic, partition), (earliest, latest) in available.items():
-            position = end.offsets.get((topic, partition), earliest)
-            lag[topic] += latest - position
-            if position < latest and idle_ms > self._retention.get(topic, math.inf) * settings().retention_alarm_share:
-                alarms[f"retention: {topic}"] = f"unread records of partition {partition} near the end of retention"
-        self._status.set(lag=lag.total(), lag_by_topic=lag, alarms=alarms)
+                self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
+            else:
+                self._status.problem(PROBLEM, None)
 
     def _answer_one_request(self) -> None:
         if (request := self._store.next_request("trim")) is None:

@@ -68,6 +68,11 @@ class Outcome:
         """Facts, rejects and duplicates of a micro-batch."""
         return {name: per_lsn.get(lsn, 0) for name, per_lsn in self._per_lsn.items()}
 
+    def rejected(self) -> dict[str, int]:
+        """Rejects per topic."""
+        topics = pc.value_counts(pc.struct_field(self.rejects["control"], "topic")).to_pylist()
+        return {each["values"]: each["counts"] for each in topics}
+
     @cached_property
     def _per_lsn(self) -> dict[str, dict[int, int]]:
         rows = {"facts": self.verdict.kept, "rejects": self.rejects, "duplicates": self.verdict.duplicates}

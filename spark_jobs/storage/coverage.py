@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types
@@ -50,6 +52,17 @@ def covered(above: int, upto: int | None = None) -> Covered:
         together = known.views | frozenset(views)  # one object for all lsns: the views hardly ever change
         computed[lsn] = Computed(known_sets.setdefault(together, together), known.at or at)
     return computed
+
+
+def head() -> tuple[int, datetime | None]:
+    """The newest lsn that has partials, and when its pass ended; 0 before the first one."""
+    root = tables.path(tables.SPEED_PARTIALS)
+    if not DeltaTable.is_deltatable(root):
+        return 0, None
+    files = pa.table(DeltaTable(root).get_add_actions(flatten=True))
+    newest = pc.max(files["max.lsn"]).as_py() if "max.lsn" in files.column_names else None
+    computed = covered(newest - 1).get(newest) if newest else None
+    return newest or 0, computed.at if computed else None
 
 
 def columns() -> frozenset[str]:

@@ -1,16 +1,21 @@
 """The running platform: its doors, its secrets, its commands."""
 
 import json
+import subprocess
 import urllib.error
 import urllib.request
+import uuid
+from pathlib import Path
 
 import psutil
 import pytest
 
 from infra.embedded.passwords import passwords
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.orchestration.interface import ALARM_RAISED, SPEED_SILENT
+from spark_jobs.settings import ROOT
 from spark_jobs.storage.java import ARCHIVES
-from tests.platform import NEW_SCHEMA, PORTS, Platform
+from tests.platform import NEW_SCHEMA, PORTS, Platform, await_true
 
 pytestmark = pytest.mark.platform
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
@@ -84,6 +89,37 @@ def test_no_secret_is_on_a_command_line_or_in_a_log(platform: Platform) -> None:
     shown |= {file.read_text(errors="replace") for file in platform.settings.log_dir.glob("*.log")}
     for name, secret in passwords(platform.settings).items():
         assert not any(secret in text for text in shown), name
+
+
+def test_the_speed_application_shows_its_metrics_and_sparks_own(platform: Platform) -> None:
+    shown = urllib.request.urlopen(f"http://127.0.0.1:{platform.settings.metrics_port}/metrics", timeout=60)
+    text = shown.read().decode()
+    assert 'tidemark_spark_progress_seconds{phase="triggerExecution"}' in text
+    assert 'tidemark_table_files{table="speed.partials"}' in text
+
+
+def test_c3_what_a_paused_application_leaves_unread_rings_until_it_goes_on(platform: Platform, tmp_path: Path) -> None:
+    """The command judges lag from outside, by the age of what is unread."""
+    strict = platform.environment | {"TIDEMARK_LAG_ALARM_SECONDS": "0"}
+    command = [ROOT / "tidemark", "alarms", "--json"]
+
+    def lags() -> tuple[int, bool]:
+        done = subprocess.run(command, env=strict, capture_output=True, text=True, check=False)
+        return done.returncode, any(alarm["name"] == "lag: sentence_posted" for alarm in json.loads(done.stdout))
+
+    event = json.loads((ROOT / "schemas/events/sentence_posted.v1.json").read_text())["examples"][0]
+    file = tmp_path / "values"
+    file.write_text(json.dumps({**event, "event_id": str(uuid.uuid4())}) + "\n")
+    paused = platform.processes("speed")
+    for process in paused:
+        process.suspend()
+    try:
+        platform.tidemark("send", "sentence_posted", "--file", str(file))
+        assert lags() in ((ALARM_RAISED, True), (SPEED_SILENT, True))
+    finally:
+        for process in paused:
+            process.resume()
+    await_true(lambda: not lags()[1], 60, "the lag rings on")
 
 
 def test_all_state_is_private(platform: Platform) -> None:

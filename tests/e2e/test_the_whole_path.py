@@ -115,6 +115,11 @@ def backfill(platform: Platform, days: int) -> list[str]:
     return [run["dag_run_id"] for run in runs]
 
 
+def rings(platform: Platform) -> set[str]:
+    """The names of the alarms that ring."""
+    return {alarm["name"] for alarm in json.loads(platform.run("alarms", "--json").stdout)}
+
+
 def batch_runs(platform: Platform) -> list[dict[str, Any]]:
     """Airflow's runs of the batch layer, the newest first."""
     runs: list[dict[str, Any]] = platform.airflow("/dags/batch_layer/dagRuns?order_by=-run_after&limit=10")["dag_runs"]
@@ -144,6 +149,7 @@ def test_a_failing_suite_publishes_nothing_and_links_its_page(fed: Platform, tmp
     publications = json.loads(fed.tidemark("batch", "status", "--json"))["publications"]
     assert [one["kind"] for one in publications] == ["initial"]
     assert orders(fed) == expected
+    assert "gate" in rings(fed)
     links = fed.airflow(f"/dags/batch_layer/dagRuns/{run}/taskInstances/audit/links")["extra_links"]
     assert "unit_price_cents" in fed.page(links["Data Docs"])
 
@@ -185,6 +191,7 @@ def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platfo
     assert_i16(fed)
     assert "Data Docs" not in fed.tidemark("agreement"), "the agreement has nothing to complain of"
     assert answers(fed) == before
+    assert "gate" not in rings(fed)
     assert fed.tidemark("verify")
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from spark_jobs.engine.id_window import IdWindow
+from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.schema import Build
 from spark_jobs.publication.publish import PublishRefused, ensure_named
 from spark_jobs.quality.gate import audit
-from spark_jobs.quality.reconciliation.agreement import ACCEPTED, UNEXPLAINED
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED
 from spark_jobs.quality.reconciliation.causes import DUPLICATE
 from spark_jobs.storage import duckdb_reader, tables
 from tests.spark.lake import Lake, event

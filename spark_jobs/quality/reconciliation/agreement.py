@@ -18,6 +18,7 @@ from spark_jobs.batch.build_tasks import Days
 from spark_jobs.definitions.bound_view import RANK, View
 from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import Dialect, listed, quote
+from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.quality.reconciliation import rejects
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
@@ -37,7 +38,6 @@ RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
 ONE_OF = 100
 """One of so many keys that nothing touched is compared as well."""
 ACCEPTED = "accepted_by_operator"
-UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality import recompute
-from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, Agreement
+from spark_jobs.quality.reconciliation.agreement import Agreement
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers

@@ -9,16 +9,19 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from infra.embedded import airflow, broker, leftovers, lifecycle, report, supervisor, thrift
+from infra.embedded.airflow_connections import connections
 from infra.embedded.launch import environment
 from infra.embedded.metastore import hive_properties
 from infra.embedded.passwords import passwords, write_private
 from infra.embedded.program import NotReady, Program, nothing
 from infra.embedded.programs import program, programs
+from spark_jobs.orchestration.interface import MAIL_CONNECTION
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import NoPassword, Settings
 
@@ -224,12 +227,25 @@ def test_airflows_configuration_and_login_are_private_and_survive_a_percent_sign
 ) -> None:
     monkeypatch.setattr(airflow, "_migrate", lambda settings: None)
     airflow.prepare(here)
-    files = [here.airflow_dir / name for name in ("airflow.cfg", "passwords.json")]
-    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    files = [here.airflow_dir / name for name in ("airflow.cfg", "passwords.json", "connections.json")]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 3
     conf = configparser.ConfigParser()
     conf.read(files[0])
     assert conf["logging"]["base_log_folder"] == str(here.airflow_dir / "logs")
     assert json.loads(files[1].read_text()) == {"admin": passwords(here)["airflow_admin_password"]}
+
+
+def test_a_mail_server_is_spoken_to_encrypted_unless_its_scheme_says_plain(here: Settings) -> None:
+    def mail(server: str) -> dict[str, Any]:
+        told = here.model_copy(update={"alarms_mail_to": "ada@example.org", "alarms_smtp": server})
+        return connections(told)[MAIL_CONNECTION]
+
+    said = mail("smtp://us%40er@mail.example.org:587")
+    assert (said["host"], said["port"], said["login"]) == ("mail.example.org", 587, "us@er")
+    assert said["extra"] == {"disable_ssl": True, "disable_tls": False, "from_email": "ada@example.org"}
+    assert not mail("smtps://mail.example.org:465")["extra"]["disable_ssl"]
+    with pytest.raises(ValueError, match="TIDEMARK_ALARMS_SMTP"):
+        mail("mail.example.org")
 
 
 def test_a_parts_environment_carries_its_mark_and_no_proxy_to_its_neighbours(here: Settings) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.stored_view import batch_tables
+from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.reconciliation import agreement
-from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, UNEXPLAINED, Agreement, accepted, agree
+from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
 from spark_jobs.storage import tables
 from tests.local_platform import START, Platform, change, event, market
