@@ -121,7 +121,8 @@ def format_log(settings: Settings, users: Mapping[str, str]) -> None:
     said = settings.kafka_dir / "format.arguments"  # no password stands on a command line
     write_private(said, "\n".join(arguments))
     try:
-        subprocess.run([*java(settings), "kafka.tools.StorageTool", f"@{said}"], check=True)
+        command = [*java(settings), "kafka.tools.StorageTool", f"@{said}"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # it prints the keys made of the passwords
     finally:
         said.unlink()
 

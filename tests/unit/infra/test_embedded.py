@@ -204,7 +204,8 @@ def test_c1_a_secured_broker_lets_nobody_in_unasked_not_even_at_its_controller(
 ) -> None:
     seen: list[str] = []
 
-    def format_log(command: list[str], check: bool) -> None:
+    def format_log(command: list[str], stdout: int, check: bool) -> None:
+        assert stdout == subprocess.DEVNULL, "Kafka's tool prints the keys of the users"
         seen.extend([*command, Path(command[-1].removeprefix("@")).read_text()])
 
     monkeypatch.setattr(subprocess, "run", format_log)
