@@ -41,9 +41,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 
 @pytest.fixture
 def use(kafka: SecuredKafka, monkeypatch: pytest.MonkeyPatch) -> Iterator[Use]:
-    """Makes the platform's clients come in by one of the doors, with other settings where they are given."""
-    monkeypatch.setattr(security, "BOOTSTRAP_SECONDS", 2)
-    yield lambda door, **changes: _set(monkeypatch, kafka.doors[door] | changes)
+    """Makes the platform's clients come in by one of the doors, with other settings where they are given.
+
+    patience: seconds; short where a client would only find out again and again that it is not let in.
+    """
+
+    def use(door: str, patience: float = 60, **changes: Any) -> None:
+        monkeypatch.setattr(security, "BOOTSTRAP_SECONDS", patience)
+        _set(monkeypatch, kafka.doors[door] | changes)
+
+    yield use
     monkeypatch.undo()
     settings.cache_clear()
 
@@ -114,7 +121,7 @@ def test_c1_a_wrong_password_is_named_and_nothing_is_lost(use: Use, spark: Spark
     use("secured")
     before = len(reader.read())
     _send(ALLOWED, b"kept")
-    use("secured", kafka_password_file=wrong)
+    use("secured", patience=2, kafka_password_file=wrong)
     with pytest.raises(KafkaRefused, match=r"does not let User:tidemark in by SCRAM-SHA-512.*wrong is wrong"):
         Broker([ALLOWED])
     with pytest.raises(SendError, match="does not let User:tidemark in"):
@@ -129,7 +136,7 @@ def test_c1_a_wrong_password_is_named_and_nothing_is_lost(use: Use, spark: Spark
 
 
 def test_c1_an_expired_certificate_of_the_broker_is_named(use: Use, spark: SparkSession, tmp_path: Path) -> None:
-    use("expired")
+    use("expired", patience=2)
     with pytest.raises(KafkaRefused, match="broker's certificate is not accepted, certificate has expired"):
         Broker([ALLOWED])
     with pytest.raises(SendError, match="certificate has expired"):
@@ -141,7 +148,7 @@ def test_c1_an_expired_certificate_of_the_broker_is_named(use: Use, spark: Spark
 
 def test_c1_an_expired_certificate_of_the_client_is_named(use: Use, kafka: SecuredKafka) -> None:
     certificate, key, _ = kafka.authority.issue("late", -DAY)
-    use("mutual", kafka_certificate_file=certificate, kafka_key_file=key)
+    use("mutual", patience=2, kafka_certificate_file=certificate, kafka_key_file=key)
     with pytest.raises(KafkaRefused, match=r"TLS fails.*CERTIFICATE.*FILE name the client's; has it expired"):
         Broker([ALLOWED])
 
