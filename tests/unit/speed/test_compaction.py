@@ -374,3 +374,15 @@ def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
     assert restored.newest_lsn == 8
     speed.micro_batches(1)
     assert sorted(coverage.covered(0)) == [7, 8, 9]
+
+
+def test_d2_a_start_looks_back_no_further_than_the_window(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Control rows of before cost nothing, however long the log is."""
+    speed.micro_batches(6)
+    small = settings().model_copy(update={"id_window_max_ids": 1})
+    read, looks = partials_table.read, list[object]()
+    monkeypatch.setattr(partials_table, "settings", lambda: small)
+    monkeypatch.setattr(partials_table, "LOOK_BACK", 1)
+    monkeypatch.setattr(partials_table, "read", lambda *asked: (looks.append(asked), read(*asked))[1])
+    assert [lsn for lsn, _ in partials_table.in_window(6)] == [6]
+    assert len(looks) <= 2, "the newest lsn, and the one that is too much"
