@@ -145,7 +145,13 @@ def _plain(view: Served, columns: Iterable[str]) -> str:
 
 
 def _table(columns: list[str], rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    lists = {name for name, kind in zip(schema.names, schema.types, strict=True) if pa.types.is_list(kind)}
-    read = (zip(columns, row, strict=True) for row in rows)
-    plain = [{name: json.loads(v) if name in lists and v is not None else v for name, v in row} for row in read]
-    return pa.Table.from_pylist(plain, schema=schema)
+    """The server's rows with the types of `schema`; its protocol has days as texts too."""
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    read = ({name: _read(value, kinds[name]) for name, value in zip(columns, row, strict=True)} for row in rows)
+    return pa.Table.from_pylist(list(read), schema=schema)
+
+
+def _read(value: Any, kind: pa.DataType) -> Any:
+    if not isinstance(value, str) or pa.types.is_string(kind):
+        return value
+    return date.fromisoformat(value) if pa.types.is_date(kind) else json.loads(value)
