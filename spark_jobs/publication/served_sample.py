@@ -152,6 +152,8 @@ def _table(columns: list[str], rows: Iterable[tuple[Any, ...]], schema: pa.Schem
 
 
 def _read(value: Any, kind: pa.DataType) -> Any:
-    if not isinstance(value, str) or pa.types.is_string(kind):
+    if not isinstance(value, str):
         return value
-    return date.fromisoformat(value) if pa.types.is_date(kind) else json.loads(value)
+    if pa.types.is_date(kind):
+        return date.fromisoformat(value)
+    return json.loads(value) if pa.types.is_list(kind) else value
