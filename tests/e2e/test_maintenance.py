@@ -1,6 +1,8 @@
 """C5: the maintenance DAGs against the running platform, as Airflow runs them."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -31,7 +33,11 @@ def test_c5_the_hour_mirrors_the_ledger_for_sql_readers(platform: Platform) -> N
 def test_c5_the_night_verifies_removes_and_cleans(platform: Platform) -> None:
     platform.tidemark("generate", "--events", "5000", "--seed", "3")
     await_true(lambda: platform.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")
-    assert ends(platform, "maintenance") == "success"
+    with closing(sqlite3.connect(platform.settings.airflow_dir / "airflow.db", timeout=60)) as database:
+        database.execute("INSERT INTO log (dttm, event) VALUES ('2020-01-01 00:00:00', 'long ago')")
+        database.commit()
+        assert ends(platform, "maintenance") == "success"
+        assert database.execute("SELECT count(*) FROM log WHERE event = 'long ago'").fetchone() == (0,)
     shown = json.loads(platform.tidemark("verify", "--last", "--json"))
     assert {one["state"] for one in shown} <= {"holds", "nothing yet"}
     assert platform.sql("SHOW SCHEMAS LIKE 'pin_verify*'") == []

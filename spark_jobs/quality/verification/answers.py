@@ -63,10 +63,13 @@ class Pinned:
 
     @cached_property
     def connection(self) -> Any:
+        opened = ExitStack()
         try:
-            return self.stack.enter_context(connect())
+            connection = opened.enter_context(connect())
         except SqlError as error:
             raise Unable(str(error)) from error
+        self.stack.callback(_hang_up, opened)
+        return connection
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         return ask(self.connection, statement).rows
@@ -157,6 +160,14 @@ def opened(store: Store, views: Views, scope: Callable[[], Scope]) -> Iterator[l
     pinned = Pinned(store, views, scope, asked)
     with pinned.stack:
         yield [(law_of(view), partial(is_as_expected, view, pinned)) for view in asked]
+
+
+def _hang_up(opened: ExitStack) -> None:
+    """Close the connection, which the end of the time may have left in the middle of an answer."""
+    try:
+        opened.close()
+    except Exception as error:  # of the protocol, whatever it met
+        log.info("the Thrift server's session ends by itself: %s", error)
 
 
 def _ready(store: Store, views: Views, published: Mapping[str, Source]) -> dict[str, Source]:

@@ -24,6 +24,11 @@ class TimeLimit:
     def left(self) -> float:
         return float("inf") if self.seconds is None else self.seconds - (time.monotonic() - self.began)
 
+    @property
+    def half(self) -> "TimeLimit":
+        """For what comes first, so that the rest has its share."""
+        return self if self.seconds is None else TimeLimit(self.seconds / 2, self.began)
+
     def looked(self, law: Law, check: Callable[[], Finding]) -> Finding:
         """The finding; an engine that is stopped at the end of the time may say so with any error."""
         with _alarm(self.left):

@@ -1,7 +1,8 @@
 """Kafka, and the answers that readers see, held against the log and the oracle."""
 
 import json
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,6 +186,26 @@ def test_c5_a_pin_that_is_half_made_goes_when_verify_ends(platform: Platform, mo
         [half] = store.pins()
     assert store.pins() == []
     assert server.said[-1] == f"DROP SCHEMA IF EXISTS pin_{half.name} CASCADE"
+
+
+def test_a_connection_that_was_left_in_the_middle_of_an_answer_hides_no_finding(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, store, opened = Server(), ledger.open(), list[Server]()
+    server.fatal = "INSERT"
+
+    @contextmanager
+    def connect() -> Iterator[Server]:
+        opened.append(server)
+        yield server
+        if len(opened) == 1 or opened.pop() is not server:
+            raise UnicodeDecodeError("utf-8", b"", 0, 1, "the rest of an answer")
+
+    monkeypatch.setattr(answers, "connect", connect)
+    monkeypatch.setattr(answers, "ask", lambda connection, statement: SimpleNamespace(rows=connection(statement)))
+    with answers.opened(store, platform.views, lambda: scope.everything(platform.lsn)) as checks:
+        assert {law.looked(check).state for law, check in checks[:1]} == {State.UNABLE}
+    assert store.pins() == []
 
 
 def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) -> None:

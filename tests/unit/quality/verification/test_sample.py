@@ -143,6 +143,7 @@ def test_what_is_at_work_when_the_time_is_over_ends_and_says_so() -> None:
     limit = TimeLimit(0.2)
     assert limit.looked(LAW, endless).state is State.SKIPPED
     assert "were over" in limit.looked(LAW, lambda: LAW.finding(1, [])).note
+    assert TimeLimit(10.0).half.seconds == 5
     assert TimeLimit(None).looked(LAW, lambda: LAW.finding(1, [])).state is State.HOLDS
 
 
