@@ -69,7 +69,7 @@ def test_the_scope_is_what_is_new_and_the_older_lsns_of_the_days() -> None:
 
 
 def run(mode: str = "changed", days: tuple[str, ...] = ()) -> Run:
-    return Run(run_id="r", mode=mode, days=list(days), cut=9, cut_at=AT)
+    return Run(run_id="r", summary={}, mode=mode, days=list(days), cut=9, cut_at=AT)
 
 
 BUILT = Source(batch_version=3, results_version=4, cut=5, horizon=None)
