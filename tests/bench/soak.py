@@ -77,22 +77,22 @@ class Figures:
         self.add(name, (time.process_time() - begun) * 1000)
 
     def rows(self) -> list[Row]:
-        """A row per figure: its median in the first and last day that count, and the slope over all of them."""
+        """A row per figure: the first and the last week that count, by the medians of their days, and the slope."""
         return [_row(name, [statistics.median(day) for day in days if day]) for name, days in self.days.items()]
 
 
 def _row(name: str, days: list[float]) -> Row:
-    weeks = (len(days) - SETTLING) // 7 * 7
-    steady = days[-weeks:] if weeks > 0 else days
-    slopes = [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(steady), 2)]
-    rise = statistics.median(slopes) * len(steady) / (statistics.median(steady) or 1) if slopes else 0.0
+    """By weeks, as files of partials go up and down within one; the slope is the median one between two weeks."""
+    steady = days[-((len(days) - SETTLING) // 7 * 7) :] if len(days) >= SETTLING + 7 else days
+    weeks = [statistics.mean(steady[first : first + 7]) for first in range(0, len(steady), 7)]
+    slopes = [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(weeks), 2)] or [0.0]
     return {
         "figure": name,
         "days": len(days),
-        "first": statistics.median(steady[:7]),
-        "last": statistics.median(steady[-7:]),
+        "first": weeks[0],
+        "last": weeks[-1],
         "most": max(days),
-        "slope_percent": 100 * rise,
+        "slope_percent": 100 * statistics.median(slopes) * (len(weeks) - 1) / (statistics.mean(weeks) or 1),
     }
 
 
@@ -217,7 +217,7 @@ def _resident() -> float:
 
 
 def soak(micro_batches: int, days: int, say: Callable[[str], None]) -> list[Row]:
-    """A row per figure: its median in the first and the last steady week, and the slope between them in percent."""
+    """A row per figure: the first and the last steady week, and the slope over all of them in percent."""
     with _home():
         uptime = Uptime(days * DAY / micro_batches)
         per_day = micro_batches // days
