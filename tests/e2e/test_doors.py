@@ -21,7 +21,7 @@ from spark_jobs.settings import ROOT
 from tests.platform import PORTS, Platform
 
 pytestmark = pytest.mark.platform
-SECONDS = 20
+SECONDS = 10
 
 
 @pytest.mark.parametrize("login", [{}, {"username": "tidemark", "password": "wrong", "auth": "CUSTOM"}])
@@ -74,7 +74,8 @@ def test_c1_airflow_gives_no_token_for_a_wrong_password(platform: Platform) -> N
 def test_c1_every_door_is_in_the_table_and_on_loopback(platform: Platform) -> None:
     """A door of a fixed port by its setting, one of a free port by the part and the program that listen."""
     names = {getattr(platform.settings, name): name for name in PORTS}
-    known = set(re.findall(r"^\| `([^`]+)`", (ROOT / "docs/security.md").read_text(), re.MULTILINE))
+    rows = re.findall(r"^\| ([^|]+)\|", (ROOT / "docs/security.md").read_text(), re.MULTILINE)
+    known = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
     found = set()
     for process in platform.processes():
         part, program = process.environ()["TIDEMARK_PROGRAM"], process.name().rstrip("0123456789.")
@@ -101,7 +102,7 @@ def test_c1_pythons_side_of_the_speed_application_takes_no_strangers_call(platfo
 def _answer(door: socket.socket) -> bytes:
     try:
         return door.recv(100)
-    except ConnectionResetError:
+    except (ConnectionResetError, TimeoutError):  # PySpark's other door there waits for a token
         return b""
 
 
