@@ -62,20 +62,29 @@ def _of_aggregate(task: BuildTask, view: AggregateView, staged: Staged) -> list[
 
 
 def _units(task: BuildTask, staged: Staged, keys: KeyRange, files: Sequence[KeyedFile]) -> list[Unit]:
-    """A unit, or more where there are too many rows for one."""
-    sample = [*_within(staged, keys), *(one for file in files for one in file.sample())]
-    ranges = divided(keys.columns, keys, sample, ROWS_AT_ONCE)
-    size = sum(weight for _, weight in sample) / len(ranges)
+    """A unit for a range of keys and the files that have it, or more where there are too many rows for one."""
     unit = Unit(
         task.view,
         keys,
         tuple(staged.files),
         built=(_addresses(files),) if files else (),
         without=task.days,
-        may_stay=task.mode is BuildMode.MERGE and len(ranges) == 1 and bool(files),
-        rows=size,
+        may_stay=task.mode is BuildMode.MERGE and bool(files),
     )
-    return [replace(unit, keys=one) for one in ranges]
+    return _in_ranges(unit, staged, files)
+
+
+def _in_ranges(unit: Unit, staged: Staged, files: Sequence[KeyedFile]) -> list[Unit]:
+    """The unit, or more where there are too many rows for one; `files`: those that it goes on with.
+
+    Files stay as a whole, so they are one unit where none of the sample of new keys is among theirs.
+    """
+    new = _within(staged, unit.keys)
+    sample = [*new, *(one for file in files for one in file.sample())]
+    is_whole = unit.may_stay and not new
+    ranges = [unit.keys] if is_whole else divided(unit.keys.columns, unit.keys, sample, ROWS_AT_ONCE)
+    size, may_stay = sum(weight for _, weight in sample) / len(ranges), unit.may_stay and len(ranges) == 1
+    return [replace(unit, keys=keys, rows=size, may_stay=may_stay) for keys in ranges]
 
 
 def _within(staged: Staged, keys: KeyRange) -> list[Weighted]:
@@ -94,19 +103,18 @@ def _of_sequence(task: BuildTask, view: SequenceView, staged: Staged, horizon: d
     if task.mode is not BuildMode.FULL:
         rows, results = (keyed_files(table, version, view.ordered_by) for table, version in task.base.tables(view))
         opened, closed = _open_and_closed(results, task.base.horizon)
-    everything = KeyRange(view.ordered_by)
-    sample = [*staged.sample, *(one for file in (*rows, *opened) for one in file.sample())]
-    ranges = divided(everything.columns, everything, sample, ROWS_AT_ONCE)
     unit = Unit(
         view,
-        everything,
+        KeyRange(view.ordered_by),
         tuple(staged.files),
-        built=() if task.mode is BuildMode.FULL else (_addresses(rows), _addresses(opened)),
-        rows=sum(weight for _, weight in sample) / len(ranges),
         horizon=0 if horizon is None else since_epoch(horizon),
         deep=tuple(staged.deep_keys),
     )
-    units = [replace(unit, keys=keys) for keys in ranges]
+    units = list[Unit]()
+    for keys, files in apart(view.ordered_by, [*rows, *opened]):
+        known = set(files)
+        built = tuple(_addresses(file for file in of if file in known) for of in (rows, opened)) if files else ()
+        units += _in_ranges(replace(unit, keys=keys, built=built, may_stay=bool(files)), staged, files)
     if unit.deep:
         drop = replace(unit, staged=(), rows=tables.ROWS_PER_FILE / 10, drop_only=True)
         units += [replace(drop, built=((), (file.address,))) for file in closed]

@@ -126,6 +126,7 @@ def _comparing(buckets: Sequence[_Bucket], staged: Sequence[str], todo: Scope, f
                 for batch in rows.to_arrow_reader(ARROW_ROWS):
                     writer.add(pa.Table.from_batches([batch]).cast(INDEX))
                 yield from task_files.reported(tables.IDENTITIES, writer.written())
+            duckdb_reader.drop(con, "fresh", "before", "twice", "losers", "winners")
 
     return run
 

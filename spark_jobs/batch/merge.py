@@ -150,7 +150,7 @@ def _done(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:
     con, view = duckdb_reader.of_task(), unit.view
     by_lsn = [("lsn", pa.int64())] if isinstance(view, SequenceView) else []
     _register(con, "staged", unit.staged, pa.schema([*by_lsn, *view.partial_schema]), unit.keys.expression())
-    if unit.may_stay and not con.execute("SELECT 1 FROM staged LIMIT 1").fetchall():
+    if unit.may_stay and _stays(con, unit):
         yield None
     elif unit.drop_only:
         yield from _without_deep(con, unit, roots)
@@ -158,6 +158,14 @@ def _done(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:
         yield from _aggregate(con, unit, view, roots)
     else:
         yield from _sequence(con, unit, view, roots)
+
+
+def _stays(con: duckdb.DuckDBPyConnection, unit: Unit) -> bool:
+    """Whether nothing staged is in the range, and the horizon has left no row behind that was built."""
+    if con.execute("SELECT 1 FROM staged LIMIT 1").fetchall():
+        return False
+    left = ds.field(STRETCH_END) < unit.horizon
+    return not (unit.horizon and unit.built[0] and ds.dataset(list(unit.built[0])).count_rows(filter=left))
 
 
 def _register(
@@ -209,6 +217,7 @@ def _sequence(
     for when in (f"< {unit.horizon:d}", f">= {unit.horizon:d}"):
         of_kind = in_order(f"SELECT * FROM made WHERE {STRETCH_END} {when}", ("key", "opened_at"))
         yield from _written(con, unit, results_table, roots, of_kind)
+    duckdb_reader.drop(con, "fresh", "live", "resolved", "made")
 
 
 def _without_deep(con: duckdb.DuckDBPyConnection, unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:

@@ -116,6 +116,12 @@ def of_task() -> duckdb.DuckDBPyConnection:
     return con
 
 
+def drop(con: duckdb.DuckDBPyConnection, *names: str) -> None:
+    """Free what a task's temporary tables hold: its connection outlives it, and other work follows there."""
+    for name in names:
+        con.execute(f"DROP TABLE IF EXISTS {name}")
+
+
 def connect(
     relations: Mapping[str, Table | pa.Table | ds.Dataset], *, sketches: bool = False
 ) -> duckdb.DuckDBPyConnection:
