@@ -44,8 +44,8 @@ def built(
     at = START + timedelta(days=newest)
     task = BuildTask(chosen, "some", mode, cut=1, cut_at=at, base=base)
     sample = [((one["key"],), 1.0) for one in staged]
-    newest = {one["kind"]: one["ts"] for one in sorted(rows, key=lambda one: int(one["ts"]))}
-    plan = build_units.planned(task, Staged([file], [], sample, newest))
+    last = {one["kind"]: one["ts"] for one in sorted(rows, key=lambda one: int(one["ts"]))}
+    plan = build_units.planned(task, Staged([file], [], sample, last))
     share, done = merge._merging(plan.units, [[*range(len(plan.units))]]), [Done() for _ in plan.units]
     report = pa.Table.from_batches(share([pa.RecordBatch.from_pydict({"id": [0]})]))
     for number, unit in enumerate(done):
