@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from infra.embedded.passwords import passwords
 from spark_jobs.settings import settings
 from tests.unit.quality.spoilt import platform as platform
 from tests.unit.quality.spoilt import template as template
+
+
+@pytest.fixture
+def with_passwords(platform_home: Path) -> None:
+    """As after `up`."""
+    passwords(settings())
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def tidemark(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.fixture(autouse=True)
-def _home(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _home(platform_home: Path, with_passwords: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_THRIFT_PORT", "1")  # nobody is there
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

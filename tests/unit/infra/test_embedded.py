@@ -213,7 +213,7 @@ def test_c1_a_secured_broker_lets_nobody_in_unasked_not_even_at_its_controller(
     file = broker.properties_file(here)
     text, secret = file.read_text(), passwords(here)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "listener.security.protocol.map=SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT\n" in text
+    assert "SASL_PLAINTEXT:SASL_PLAINTEXT,OUTSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT\n" in text
     assert "StandardAuthorizer" in text
     assert "super.users=User:controller;User:tidemark\n" in text
     assert f"name=tidemark,password={secret['kafka_password']}" in seen[-1]

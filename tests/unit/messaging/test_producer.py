@@ -101,7 +101,7 @@ def test_no_kafka_names_its_address_and_what_starts_it(monkeypatch):
         raise KafkaTimeoutError("nobody")
 
     monkeypatch.setattr(producing, "KafkaProducer", absent)
-    with pytest.raises(SendError, match=r"no Kafka at .*:\d+: .*`tidemark up` starts it"):
+    with pytest.raises(SendError, match=r"no Kafka at .*:\d+: .*`tidemark up` starts the embedded one"):
         Producer()
 
 

@@ -108,6 +108,7 @@ def test_records_that_kafka_refuses_end_with_exit_code_1_and_the_reason(kafka):
 def test_topics_have_the_contracts_compaction_and_the_settings_retention():
     wanted = topics.wanted(project_contracts())
     assert set(wanted) == set(project_contracts().topics)
-    assert wanted["airline_changed"] == {"num_partitions": 3, "configs": {"cleanup.policy": "compact"}}
-    kept = {"cleanup.policy": "delete", "retention.ms": str(168 * 3_600_000)}
+    limits = {"message.timestamp.after.max.ms": "3600000", "message.timestamp.before.max.ms": "3153600000000"}
+    assert wanted["airline_changed"] == {"num_partitions": 3, "configs": {"cleanup.policy": "compact", **limits}}
+    kept = {"cleanup.policy": "delete", "retention.ms": str(168 * 3_600_000), **limits}
     assert wanted["order_placed"] == {"num_partitions": 3, "configs": kept}

@@ -98,7 +98,9 @@ class Dbt:
 
 
 @pytest.mark.parametrize("given", ["dbt_ab12", "pin_dbt_ab12"])
-def test_dbt_reads_the_pin_that_it_is_given(platform_home: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+def test_dbt_reads_the_pin_that_it_is_given(
+    platform_home: Path, with_passwords: None, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
     called = Dbt(monkeypatch)
     done = CliRunner().invoke(command.dbt, ["build", "--pin", given, "--select", "market_days+; id"])
     assert done.exit_code == 0
@@ -107,14 +109,16 @@ def test_dbt_reads_the_pin_that_it_is_given(platform_home: Path, monkeypatch: py
     assert called.environment["TIDEMARK_THRIFT_PORT"] == "19000"
 
 
-def test_without_a_pin_one_is_made(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_pin_one_is_made(platform_home: Path, with_passwords: None, monkeypatch: pytest.MonkeyPatch) -> None:
     called = Dbt(monkeypatch)
     assert CliRunner().invoke(command.dbt, ["build"]).exit_code == 0
     assert re.fullmatch(r"pin_dbt_\d{8}_\d{6}", called.environment["TIDEMARK_PIN"])
 
 
 @pytest.mark.parametrize("code", [1, 2])
-def test_the_exit_code_is_that_of_dbt(platform_home: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_the_exit_code_is_that_of_dbt(
+    platform_home: Path, with_passwords: None, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     Dbt(monkeypatch, code)
     for step in ("build", "docs"):
         assert CliRunner().invoke(command.dbt, [step, "--pin", "x"]).exit_code == code
@@ -123,7 +127,9 @@ def test_the_exit_code_is_that_of_dbt(platform_home: Path, monkeypatch: pytest.M
         (platform_home / "dbt/target").rmdir()
 
 
-def test_the_documentation_is_put_where_airflow_serves_it(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documentation_is_put_where_airflow_serves_it(
+    platform_home: Path, with_passwords: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Dbt(monkeypatch)
     assert CliRunner().invoke(command.dbt, ["docs", "--pin", "x"]).exit_code == 0
     assert (platform_home / "dbt/docs/index.html").read_text() == "the documentation"

@@ -75,14 +75,12 @@ def test_an_error_is_sparks_own_words_in_one_line(raw: str, short: str) -> None:
     assert message(Exception(SimpleNamespace(status=SimpleNamespace(errorMessage=raw)))) == short
 
 
-def test_a_server_that_does_not_answer_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_is_said_in_one_line(
+    with_passwords: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TIDEMARK_THRIFT_PORT", "1")
     settings.cache_clear()
-    try:
-        refused = CliRunner().invoke(main, ["sql", "select 1"])
-    finally:
-        monkeypatch.undo()
-        settings.cache_clear()
+    refused = CliRunner().invoke(main, ["sql", "select 1"])
     assert refused.exit_code == 1
     assert "the Thrift server at 127.0.0.1:1 does not answer" in refused.output
     assert len(refused.output.strip().splitlines()) == 1

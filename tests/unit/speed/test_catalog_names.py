@@ -72,7 +72,7 @@ def begin(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Loo
 
 def alarms(status: Status) -> dict[str, str]:
     status.set(state="running")
-    found: dict[str, str] = health()["alarms"]
+    found: dict[str, str] = health(ledger.open())["alarms"]
     return found
 
 
