@@ -28,10 +28,9 @@ class Broker:
     def __init__(self, topics: Iterable[str], **options: Any) -> None:
         self.topics = sorted(topics)
         try:
-            self._admin = KafkaAdminClient(**security.client(), **options)
-            self._consumer = KafkaConsumer(
-                **security.client(), enable_auto_commit=False, max_partition_fetch_bytes=READ_BYTES, **options
-            )
+            known = {**security.client(), **options}
+            self._admin = KafkaAdminClient(**known)
+            self._consumer = KafkaConsumer(**known, enable_auto_commit=False, max_partition_fetch_bytes=READ_BYTES)
         except KafkaError as error:
             raise KafkaRefused(security.why(error)) from error
 
