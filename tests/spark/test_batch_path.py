@@ -313,7 +313,7 @@ def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_bac
         lambda: compaction.compact(threading.Lock(), Fence(1)),
         lambda: lake.run("r1"),
         land,
-        lambda: compaction.trim(1, threading.Lock(), Fence(1)),
+        lambda: trimming.trim(1, threading.Lock(), Fence(1)),
         lambda: lake.run("r2", mode="full"),
         lambda: rollback(lake.rows, lake.views, lake.store),
         land,

@@ -64,7 +64,7 @@ def test_a5_both_layers_record_the_facts_that_a_view_rejects_and_are_compared(la
     assert {view_stands(facts, stored, view).state for view in lake.views} == {State.HOLDS}
     DeltaTable(tables.path(tables.VIEW_REJECTS)).delete(f"lsn = 2 AND view = '{ROWS}'")
     lost = view_stands(facts, stored, lake.views[ROWS])
-    assert lost.state is State.BREACH and "reject lsn=2" in lost.breaches[0]
+    assert lost.state is State.BREACH and "reject lsn=2" in lost.first[0], lost
 
 
 def test_a5_a_fact_that_only_one_layer_rejects_stops_the_run(lake: Lake) -> None:

@@ -94,7 +94,7 @@ def test_c1_a_login_by_scram_over_tls_sends_asks_and_reads(use: Use, spark: Spar
     with closing(Broker([ALLOWED])) as broker:
         ids, partitions = broker.partitions()
         assert sum(until for _, until in broker.available(partitions).values()) == before + 2
-        assert (set(ids), set(broker.retention_ms())) == ({ALLOWED}, {ALLOWED})
+        assert (set(ids), set(broker.retention_ms([ALLOWED]))) == ({ALLOWED}, {ALLOWED})
     assert sorted(reader.read()[before:]) == [b"1", b"2"]
 
 
