@@ -48,7 +48,7 @@ def _metastore(settings: Settings) -> Program:
 def _speed(settings: Settings) -> Program:
     return Program(
         name="speed",
-        command=(sys.executable, "-m", "spark_jobs.speed.app"),
+        command=(sys.executable, "-m", "spark_jobs.speed"),
         ready=partial(speed_answers, HEARTBEATS_MISSED * settings.heartbeat_seconds),
         needs=("broker", "thrift"),
         ports=("metrics_port",),

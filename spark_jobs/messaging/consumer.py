@@ -14,7 +14,7 @@ from kafka.errors import KafkaTimeoutError
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.row_types import Partition
-from spark_jobs.settings import settings
+from spark_jobs.messaging import security
 
 FURTHEST_MS = 9_223_372_000_000_000
 """The last whole millisecond, and before 1970 the first, that all engines know; what is beyond stands there."""
@@ -48,8 +48,7 @@ def _row(record: Any, lsn: int) -> dict[str, Any]:
 
 def _connect() -> Any:
     return KafkaConsumer(
-        bootstrap_servers=settings().kafka,
-        client_id="tidemark",
+        **security.client(),
         enable_auto_commit=False,
         auto_offset_reset="none",  # a stretch that Kafka no longer has is an error, and no other stretch
         isolation_level="read_committed",

@@ -1,14 +1,11 @@
 """The speed application: one query, one writer, from Kafka into the master log and the speed partials.
 
-Kafka -> land -> partials, micro-batch by micro-batch. Run it alone: `python -m spark_jobs.speed.app`.
-It exits on any exception of a micro-batch; the supervisor starts it again, and the start catches up.
+Kafka -> land -> partials, micro-batch by micro-batch. Run it alone: `python -m spark_jobs.speed`.
 """
 
 import datetime as dt
 import json
 import logging
-import socket
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -22,18 +19,15 @@ from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
-from spark_jobs.ledger.leases import kept_alive
 from spark_jobs.messaging import security, topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import load_views
 from spark_jobs.settings import settings
 from spark_jobs.speed import (
-    callbacks,
     catch_up,
     checkpoint,
     continuity,
     land,
-    lease,
     partials_table,
     sources,
     staged_facts,
@@ -50,9 +44,7 @@ from spark_jobs.speed.status import Clock, Status
 from spark_jobs.speed.watch import Watch
 from spark_jobs.storage import fencing, tables
 from spark_jobs.storage.fencing import Fence
-from spark_jobs.storage.session import driver, spark_session
 from spark_jobs.storage.side_inputs import SideInputs
-from spark_jobs.storage.task_files import ARROW_ROWS
 
 log = logging.getLogger("tidemark.speed")
 
@@ -60,21 +52,9 @@ FETCH_WAIT_MS = 10
 """A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
 them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
 
-ONE_APPLICATION = "the speed layer"
-WAIT_SECONDS = 90.0
-"""Longer than the lease of an application that was killed on another machine."""
-
 POLLED = 100
 """Records that a task has of each partition at once, unpacked: of a megabyte each, Kafka's default of 500 would fill
 the heap."""
-
-PROPERTIES = {
-    # Readers' names are the Thrift server's business; a metastore client would be a tenth of this JVM's start.
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
-    # How often an idle query asks Kafka for news; the default, 10 ms, takes a third of a core for nothing.
-    "spark.sql.streaming.pollingDelay": "50ms",
-}
 
 
 class SpeedLayer:
@@ -261,46 +241,3 @@ class SpeedLayer:
     def _process(self, batch: Batch, lsn: int, records: int, started_at: dt.datetime) -> Outcome:
         views = [view for view in self.views if view.column not in self.status.views_aside]
         return process(batch, {lsn: records}, views, self.window, self.side_inputs, started_at)
-
-
-def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    for noisy in ("kafka", "py4j"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    store = ledger.open()
-    holder = f"{socket.gethostname()}:{settings().run_dir}"
-    try:
-        # Before anything else: an application that waits here has not touched what the other one writes.
-        with store.holding(ONE_APPLICATION, WAIT_SECONDS, holder) as held, kept_alive(held, lambda: None):
-            return _run(store)
-    except ledger.Busy as error:
-        log.error("%s; or it was killed there, and the next try goes on", error)
-        return 1
-
-
-def _run(store: ledger.Store) -> int:
-    jvm = driver(settings(), settings().speed_memory_mb, settings().server_java_options)
-    spark = spark_session("tidemark-speed", **PROPERTIES, **jvm)
-    callbacks.guard(spark)
-    locks = lease.acquire(spark)
-    broker = Broker(project_contracts().topics)
-    layer = SpeedLayer(spark, store, broker)
-    layer.status.keep_beating()
-    try:
-        store.reopen_requests()
-        layer.prepare()
-        layer.run()
-    except Exception as error:
-        layer.status.set(state="stopped", error=security.explained(error))
-        log.exception("the speed application stops; nothing that was landed is lost")
-        return 1
-    finally:
-        layer.close()
-        broker.close()
-        spark.stop()
-        del locks
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -89,7 +89,7 @@ def test_c1_every_door_is_in_the_table_and_on_loopback(platform: Platform) -> No
 
 def test_c1_pythons_side_of_the_speed_application_takes_no_strangers_call(platform: Platform) -> None:
     """PySpark lets a JVM call back; without a token, whoever can open a socket could call the micro-batch."""
-    (application,) = [one for one in platform.processes("speed") if "spark_jobs.speed.app" in one.cmdline()]
+    (application,) = [one for one in platform.processes("speed") if "spark_jobs.speed" in one.cmdline()]
     doors = [door for door in application.net_connections("inet") if door.status == psutil.CONN_LISTEN]
     assert doors, "the callbacks' door"
     for door in doors:

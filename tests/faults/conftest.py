@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
@@ -13,7 +13,7 @@ from spark_jobs.settings import ROOT
 from tests.platform import Platform, await_true, running
 from tests.spark.lake import event
 
-NORMALLY = "import sys; from spark_jobs.speed.app import main; sys.exit(main())"
+NORMALLY = "import sys; from spark_jobs.speed.__main__ import main; sys.exit(main())"
 
 
 class Stream:
@@ -22,19 +22,15 @@ class Stream:
     def __init__(self, platform: Platform) -> None:
         self.platform, self.sent = platform, 0
         self.admin = KafkaAdminClient(bootstrap_servers=platform.settings.kafka)
-        self._producer = KafkaProducer(bootstrap_servers=platform.settings.kafka)
-
-    def close(self) -> None:
-        self._producer.close()
-        self.admin.close()
 
     def send(self, count: int, partition: int | None = None) -> None:
-        """New orders, each with an id of its own."""
-        for _ in range(count):
-            self.sent += 1
-            value = json.dumps(event("order_placed", self.sent)).encode()
-            self._producer.send("order_placed", value, key=b"k%d" % self.sent, partition=partition)
-        self._producer.flush()
+        """New orders, each with an id of its own; by a client that knows today's partitions."""
+        with closing(KafkaProducer(bootstrap_servers=self.platform.settings.kafka)) as producer:
+            for _ in range(count):
+                self.sent += 1
+                value = json.dumps(event("order_placed", self.sent)).encode()
+                producer.send("order_placed", value, key=b"k%d" % self.sent, partition=partition)
+            producer.flush()
 
     @contextmanager
     def application(self, program: str = NORMALLY, **changes: object) -> Iterator["subprocess.Popen[str]"]:
@@ -70,7 +66,5 @@ def stream() -> Iterator[Stream]:
     with running(ROOT, "broker") as platform:
         platform.tidemark("topics", "create")
         made = Stream(platform)
-        try:
+        with closing(made.admin):
             yield made
-        finally:
-            made.close()

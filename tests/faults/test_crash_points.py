@@ -17,6 +17,7 @@ KILLED_AT = """
     import os, signal, sys
     from spark_jobs.settings import settings
     from spark_jobs.speed import app, land
+    from spark_jobs.speed.__main__ import main
     from spark_jobs.speed.distributed import StagedBatch
     from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
 
@@ -42,7 +43,7 @@ KILLED_AT = """
 
     app.SpeedLayer.micro_batch = begins
     {point}.install()
-    sys.exit(app.main())
+    sys.exit(main())
 """
 
 SHORT_WAY = [

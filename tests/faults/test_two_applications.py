@@ -30,7 +30,7 @@ def elsewhere(platform: Platform, tmp_path: Path) -> Iterator["subprocess.Popen[
         "LEDGER_URL": f"sqlite+pysqlite:///{first.home / 'ledger.db'}",
     }
     environment = platform.environment | {f"TIDEMARK_{name}": value for name, value in shared.items()}
-    command = [sys.executable, "-m", "spark_jobs.speed.app"]
+    command = [sys.executable, "-m", "spark_jobs.speed"]
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log) as process,
