@@ -17,6 +17,7 @@ from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.registry.views import project_views
 from spark_jobs.storage import batch_tables, duckdb_reader, task_files
+from spark_jobs.storage.data_files import freely
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -45,14 +46,14 @@ def built(
     task = BuildTask(chosen, "some", mode, cut=1, cut_at=at, base=base)
     sample = [((one["key"],), 1.0) for one in staged]
     last = {one["kind"]: one["ts"] for one in sorted(rows, key=lambda one: int(one["ts"]))}
-    plan = build_units.planned(task, Staged([file], [], sample, last))
+    plan = build_units.planned(task, Staged([file], sample=sample, newest=last))
     share, done = merge._merging(plan.units, [[*range(len(plan.units))]]), [Done() for _ in plan.units]
     report = pa.Table.from_batches(share([pa.RecordBatch.from_pydict({"id": [0]})]))
     for number, unit in enumerate(done):
         own = report.filter(pa.compute.equal(report["unit"], number))
         unit.files = {name: [file for _, file in of] for name, of in task_files.files(own).items()}
         unit.is_untouched = merge.UNTOUCHED in own["rows"].to_pylist()
-    return build_units.new_versions(plan, done).source, done
+    return build_units.new_versions(plan, done, freely).source, done
 
 
 def stored(source: Source) -> list[list[dict[str, Any]]]:
