@@ -62,7 +62,7 @@ def test_i11_a_paused_application_that_wakes_after_a_takeover_lands_nothing(
     for process in paused:
         process.send_signal(signal.SIGSTOP)
     try:
-        await_true(lambda: platform.heartbeat()["epoch"] > epoch, 240, "nobody takes over", every=1)
+        await_true(lambda: platform.heartbeat().get("epoch", 0) > epoch, 240, "nobody takes over", every=1)
         before = landed(platform)
         await_true(lambda: landed(platform) > before, 180, "the second application lands nothing", every=1)
     finally:
