@@ -101,7 +101,7 @@ def _built(
             if deep := _deep(work, staged):
                 for view_id, older in derive(spark, deep, side_inputs, folder).items():
                     staged[view_id].add(older)
-        rejected.record(wanted, staged)
+        rejected.record(wanted, staged, committing)
         plans = [planned(task, staged[task.view.id]) for task in work]
         units = [unit for plan in plans for unit in plan.units]
         with watched(spark, store, run_id, "files of new versions", say):

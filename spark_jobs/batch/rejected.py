@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from spark_jobs.batch.derive import Staged, Wanted
 from spark_jobs.engine import partials
 from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
-from spark_jobs.storage.data_files import Bounds, FileWriter, Written, files_within
+from spark_jobs.storage.data_files import Bounds, Committing, FileWriter, Written, files_within
 from spark_jobs.storage.fact_slices import Slice
 
 VIEW = "view"
@@ -26,7 +26,7 @@ def create() -> None:
     ddl.create(tables.VIEW_REJECTS, SCHEMA, partition_by=[VIEW], properties=ddl.looked_up_by("lsn", "day"))
 
 
-def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged]) -> None:
+def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged], committing: Committing) -> None:
     """Replace what the views rejected of the wanted facts by what is staged."""
     table, removed, files = DeltaTable(tables.path(tables.VIEW_REJECTS)), list[str](), list[Written]()
     with ExitStack() as open_files:
@@ -39,7 +39,7 @@ def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged]) -> None:
                     writer.add(rows)
                 files += writer.written()
         if removed or files:
-            data_files.swap(table, removed, files)
+            data_files.swap(table, removed, files, committing)
 
 
 def _overlapping(table: DeltaTable, facts: Slice, view_id: str) -> list[str]:

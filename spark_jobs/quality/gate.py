@@ -4,7 +4,7 @@ run -> (files: agreement) + (memory or Spark: suites) -> Data Docs, ledger. `cri
 whatever gives no result stops too. What does not pass is never published (I17); the old publication keeps serving.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from itertools import chain
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.batch.build import changed_days
 from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
-from spark_jobs.ledger.source import with_unbuilt
+from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.expectations.audited import Relation, audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
@@ -56,18 +56,16 @@ def audit(
     built, current = store.built_sources(run_id), store.current_publication()
     if missing := [view.id for view in views if view.id not in built]:
         raise LedgerError(f"run {run_id} has not built {', '.join(missing)}: `tidemark batch build` comes first")
-    old, agreements = store.sources(current), list[Agreement]()
+    old, cut = store.sources(current), current.cut if current else 0
     changed = changed_days(store, run, with_unbuilt(built, old))
     whole = whole or run.mode == "full"
-    held_back = {view_id for view_id, source in old.items() if current and source.versions and source.cut < current.cut}
-    for agreement in agree(views, old, built, changed, whole=whole):
-        if agreement.view in held_back:
-            agreement = held_to_facts(agreement, views, views[agreement.view], built[agreement.view])
+    agreements = list[Agreement]()
+    for agreement in _agreements(views, old, built, agree(views, old, built, changed, whole=whole), cut):
         agreements.append(accepted(agreement, accept) if accept else agreement)
         for line in agreement_lines(agreements[-1]):
             say(line)
     days = sorted({*run.days, *chain.from_iterable(days_together(changed.values()).values())})
-    checked = audited(run, views, built, old, current.cut if current else 0, days, whole=whole)
+    checked = audited(run, views, built, old, cut, days, whole=whole)
     verdicts, docs = _verdicts(session, Checkpoint(run_id), checked, say)
     stretches = long_stretches(views, store.builds(run_id), timedelta(days=settings().horizon_days))
     for line in chain(stretches, hot_keys(store, run_id)):
@@ -78,6 +76,18 @@ def audit(
     store.progress(run_id, "audit", **{AGREEMENT: [asdict(agreement) for agreement in agreements]})
     store.record_audit(run_id, passed, warnings, docs.as_uri())
     return passed
+
+
+def _agreements(
+    views: Views, old: Mapping[str, Source], built: Mapping[str, Source], found: Iterable[Agreement], cut: int
+) -> Iterator[Agreement]:
+    """What agreement found; a view that was held back, older than the publication's `cut`, is held to its facts too."""
+    for agreement in found:
+        source = old.get(agreement.view)
+        is_held_back = source is not None and bool(source.versions) and source.cut < cut
+        yield (
+            held_to_facts(agreement, views, views[agreement.view], built[agreement.view]) if is_held_back else agreement
+        )
 
 
 def _verdicts(

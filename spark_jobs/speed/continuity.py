@@ -38,7 +38,7 @@ class LogEnd:
 
     @property
     def remembered(self) -> "list[Range]":
-        """Of topics that are gone: empty ranges at the offsets that the log expects of them, for its control rows."""
+        """Empty ranges for control rows, at the offsets that the log expects of topics that are gone."""
         gone = self.gone
         return [Range(t, p, offset, offset) for (t, p), offset in sorted(self.offsets.items()) if t in gone]
 

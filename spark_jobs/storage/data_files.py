@@ -7,8 +7,8 @@ committed is not seen by any reader, and `vacuum` removes it in time. `files_wit
 import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import reduce
@@ -157,18 +157,7 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, str) and len(value) > LONGEST
 
 
-@contextmanager
-def freely(table: DeltaTable) -> Iterator[CommitProperties]:
-    """Commit without a fence."""
-    yield CommitProperties()
-
-
-def commit(
-    root: str,
-    files: Iterable[Written],
-    mode: Literal["append", "overwrite"] = "append",
-    committing: Committing = freely,
-) -> None:
+def commit(root: str, files: Iterable[Written], mode: Literal["append", "overwrite"], committing: Committing) -> None:
     """Make the files part of the table at `root`, or its only ones, in one version."""
     _commit(DeltaTable(root), _actions(files, is_new=True), mode, committing)
 
@@ -177,7 +166,7 @@ def swap(
     read: DeltaTable,
     removed: Collection[str],
     files: Iterable[Written],
-    committing: Committing = freely,
+    committing: Committing,
     is_new: bool = True,
 ) -> None:
     """Put `files` in the place of the files `removed` (paths of add actions) of `read`, in one version.
@@ -200,7 +189,7 @@ def commit_beside(
     with FileWriter(root, partition) as last:
         for table in rows:
             last.add(table)
-        commit(root, [*files, *last.written()], committing=committing)
+        commit(root, [*files, *last.written()], "append", committing)
 
 
 def _commit(

@@ -17,7 +17,7 @@ from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.registry.views import project_views
 from spark_jobs.storage import batch_tables, duckdb_reader, task_files
-from spark_jobs.storage.data_files import freely
+from tests.unfenced import freely
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -15,6 +15,7 @@ from spark_jobs.storage.data_files import Written
 from spark_jobs.storage.fact_slices import Slice
 from tests.dear_orders import BY_DAY, DEAR, FIELDS, views
 from tests.local_platform import START, Platform, event
+from tests.unfenced import freely
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def record(wanted: Wanted, folder: Path) -> None:
     for row in (row for row in rows if row["name"].endswith(derive.REJECTED)):
         view = row["name"].removesuffix(derive.REJECTED)
         staged.setdefault(view, Staged()).rejected.append(Written(**row["file"]))
-    rejected.record([wanted], staged)
+    rejected.record([wanted], staged, freely)
 
 
 def recorded() -> dict[str, list[tuple[Any, ...]]]:

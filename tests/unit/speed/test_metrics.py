@@ -43,7 +43,7 @@ def store(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stor
 
 @pytest.fixture
 def metrics(store: Store) -> Metrics:
-    """Of an application that has taken two micro-batches, in a platform with a publication, an audit and an alarm."""
+    """The metrics after two micro-batches, in a platform with a publication, an audit and an alarm."""
     status = Status(store)
     for lsn in (1, 2):
         counts = {"facts": 8, "rejects": 1, "duplicates": 1}

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.storage import data_files, tables
 from spark_jobs.storage.data_files import FileWriter, vacuum
+from tests.unfenced import freely
 
 LOG = tables.MASTER_LOG
 ROWS = pa.table({"lsn": [1, 2], "day": [7, 7]})
@@ -59,7 +60,7 @@ def test_committed_files_are_one_version_with_statistics(root: str) -> None:
         second.add(pa.table({"lsn": pa.nulls(1, pa.int64())}))
         written = [*first.written(), *second.written(), *none.written()]
     assert len(written) == 2 and DeltaTable(root).version() == 0
-    data_files.commit(root, written)
+    data_files.commit(root, written, "append", freely)
     table = DeltaTable(root)
     assert table.version() == 1
     added = pa.table(table.get_add_actions(flatten=True)).sort_by("min.lsn").to_pylist()
@@ -77,7 +78,7 @@ def test_an_overwrite_names_the_new_files_alone_and_bounds_of_long_texts_stay_sh
     with FileWriter(root, with_statistics=["lsn", "word"]) as writer:
         writer.add(pa.table({"lsn": [5, 6], "word": ["a" * 300, "w" * 300]}))
         written = writer.written()
-    data_files.commit(root, written, "overwrite")
+    data_files.commit(root, written, "overwrite", freely)
     table = DeltaTable(root)
     assert table.version() == 1 and table.to_pyarrow_table()["lsn"].to_pylist() == [5, 6]
     stats = json.loads(written[0].stats)

@@ -38,7 +38,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def findings(platform: Platform, seed: int | None, law: str = "") -> list[Finding]:
-    """Of one law, or of all."""
+    """What verify finds of one law, or of all."""
     scene = verify.Scene(ledger.open(), platform.views, seed)
     every = (*verify.checks(scene), *verify.of_builds(scene))
     return [one.looked(check) for one, check in every if one != completeness.OFFSETS and law in one.text]
