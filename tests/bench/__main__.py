@@ -1,4 +1,4 @@
-"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD and SOAK, as a table and as JSON.
+"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD, SOAK and UPTIME, as a table and as JSON.
 
 Nothing is asserted about time: a run counts only where its answers are right, and then says what it took.
 """
@@ -21,6 +21,7 @@ from tests.bench.keys import keys
 from tests.bench.rebuild import rebuild
 from tests.bench.serve import serve
 from tests.bench.soak import soak
+from tests.bench.uptime import uptime
 from tests.bench.views import views
 
 RESULTS = ROOT / "build/bench"
@@ -28,7 +29,9 @@ MANY_COLUMNS = 12
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "soak"]))
+@click.argument(
+    "names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "soak", "uptime"])
+)
 @click.option("--events", default=4_000_000, show_default=True, help="DRAIN, VIEWS, KEYS: the backlog.")
 @click.option("--rounds", default=2, show_default=True, help="DRAIN: turns of each peer.")
 @click.option("--probes", default=100, show_default=True, help="FRESH: probes per rate.")
@@ -36,6 +39,8 @@ MANY_COLUMNS = 12
 @click.option("--size", "sizes", multiple=True, type=int, help="REBUILD: events of the history; 1, 4 and 16 million.")
 @click.option("--batches", default=20_000, show_default=True, help="SOAK: micro-batches.")
 @click.option("--days", default=40, show_default=True, help="SOAK: days that they are spread over; 30 are kept.")
+@click.option("--minutes", default=120, show_default=True, help="UPTIME: how long.")
+@click.option("--rate", default=2_000, show_default=True, help="UPTIME: events a second.")
 def main(
     names: tuple[str, ...],
     events: int,
@@ -45,6 +50,8 @@ def main(
     sizes: tuple[int, ...],
     batches: int,
     days: int,
+    minutes: int,
+    rate: int,
 ) -> None:
     """Run the named benchmarks, or all."""
     console = Console()
@@ -60,6 +67,7 @@ def main(
         "keys": lambda: keys(events, say),
         "rebuild": lambda: rebuild(sizes or (1_000_000, 4_000_000, 16_000_000), say),
         "soak": lambda: soak(batches, days, say),
+        "uptime": lambda: uptime(minutes, rate, say),
     }
     for name in names or every:
         rows = every[name]()

@@ -23,6 +23,7 @@ QUERIES = {
     "range": "SELECT day, sum(orders) FROM serving.orders_by_day WHERE day >= DATE '{day}' GROUP BY day",
     "top-N": "SELECT word, occurrences FROM serving.word_count ORDER BY occurrences DESC, word LIMIT 10",
 }
+BUSIEST = "SELECT day, orders FROM serving.orders_by_day WHERE store_id = 3 ORDER BY orders DESC, day LIMIT 1"
 WARMING = 40
 """Queries before the first that counts: a server that has just started interprets its own code."""
 STEPS = ("plan", "build", "audit", "publish")
@@ -55,9 +56,8 @@ def measure(place: Platform, repeats: int, warming: int) -> list[Row]:
 
     warming: queries of each kind before the first that counts.
     """
-    busiest = "SELECT day, orders FROM serving.orders_by_day WHERE store_id = 3 ORDER BY orders DESC, day LIMIT 1"
-    [(day, orders)] = place.sql(busiest)
-    asked = {name: _timed(place, query.format(day=day), repeats, warming) for name, query in QUERIES.items()}
+    [(day, orders)] = place.sql(BUSIEST)
+    asked = {name: timed(place, query.format(day=day), repeats, warming) for name, query in QUERIES.items()}
     views = {view["view"]: view for view in json.loads(place.tidemark("views", "--format", "json"))}
     published = views["orders_by_day"]
     asked["point by Polars"] = [_polars(place, day, published, orders) for _ in range(repeats)]
@@ -73,7 +73,8 @@ def measure(place: Platform, repeats: int, warming: int) -> list[Row]:
     ]
 
 
-def _timed(place: Platform, query: str, repeats: int, warming: int) -> list[float]:
+def timed(place: Platform, query: str, repeats: int, warming: int) -> list[float]:
+    """Seconds of each of `repeats` queries over one connection, after `warming` others."""
     from pyhive import hive
 
     seconds = []

@@ -1,0 +1,131 @@
+"""UPTIME: hours of a whole platform at a steady rate, with a nightly run every ten minutes; what it costs over time.
+
+generator -> Kafka -> speed layer -> tables; every ten minutes a reading (point query, micro-batch and its steps, files,
+memory of each part), then a run of `batch_layer` by Airflow. A row per figure: the first and the last quarter.
+"""
+
+import json
+import statistics
+import subprocess
+import time
+import urllib.request
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from deltalake import DeltaTable
+from prometheus_client.parser import text_string_to_metric_families
+
+from spark_jobs.settings import ROOT
+from spark_jobs.storage import tables
+from tests.bench.serve import BUSIEST, QUERIES, timed
+from tests.bench.stand import Stand, lag, stand
+from tests.platform import Platform, await_true
+
+EVERY = 600
+"""Seconds from one reading, and one batch run, to the next."""
+REPEATS, WARMING = 30, 10
+HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
+PARTS = ("speed", "thrift", "broker", "metastore", "airflow")
+ENDED = ("success", "failed")
+MIB = 2**20
+Row = dict[str, Any]
+Reading = dict[str, float]
+
+
+def uptime(minutes: int, rate: int, say: Callable[[str], None]) -> list[Row]:
+    """A row per figure: the mean of the first and of the last quarter of its readings, and the greatest."""
+    readings: dict[str, list[float]] = defaultdict(list)
+    with stand() as place:
+        command = [ROOT / "tidemark", "generate", "--rate", str(rate), "--seed", "5"]
+        with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL) as generator:
+            try:
+                for reading in _rounds(place, minutes * 60 // EVERY, say):
+                    for name, number in reading.items():
+                        readings[name].append(number)
+            finally:
+                generator.terminate()
+        await_true(lambda: lag(place) == 0, 600, "the speed layer does not catch up")
+        place.tidemark("verify")
+    return [_row(name, numbers) for name, numbers in readings.items()]
+
+
+def _row(name: str, readings: list[float]) -> Row:
+    quarter = max(len(readings) // 4, 1)
+    first, last = statistics.mean(readings[:quarter]), statistics.mean(readings[-quarter:])
+    return {"figure": name, "readings": len(readings), "first": first, "last": last, "most": max(readings)}
+
+
+def _rounds(place: Stand, rounds: int, say: Callable[[str], None]) -> Any:
+    """A reading at the end of each round; the first round, in which everything is new and cold, gives none."""
+    counted: dict[str, float] = {}
+    for number in range(rounds + 1):
+        began = time.monotonic()
+        run = place.airflow("/dags/batch_layer/dagRuns", {"logical_date": None})["dag_run_id"]
+        took = await_true(lambda run=run: _state(place, run) in ENDED, 3_000, f"{run} does not end", every=2)
+        assert _state(place, run) == "success", f"{run} failed"
+        time.sleep(max(EVERY - (time.monotonic() - began), 0))
+        before, counted = counted, _counted(place)
+        reading = {"batch run, s": took} | _queries(place) | _steps(before, counted) | _sizes(place)
+        say(f"{number}: {json.dumps({name: round(value, 2) for name, value in reading.items()})}")
+        if number:
+            yield reading
+
+
+def _state(place: Platform, run: str) -> str:
+    return str(place.airflow(f"/dags/batch_layer/dagRuns/{run}")["state"])
+
+
+def _queries(place: Platform) -> Reading:
+    """Beside the stream; `select 1` is what the machine allows at the time."""
+    [(day, _)] = place.sql(BUSIEST)
+    asked = {name: timed(place, QUERIES[name].format(day=day), REPEATS, WARMING) for name in ("select 1", "point")}
+    return {f"{name}, ms": 1000 * float(np.median(seconds)) for name, seconds in asked.items()}
+
+
+def _counted(place: Platform) -> dict[str, float]:
+    """The speed application's metrics, and its CPU seconds."""
+    with urllib.request.urlopen(f"http://{place.settings.host}:{place.settings.metrics_port}/metrics") as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    samples = [one for family in families for one in family.samples]
+    numbers = {"/".join((one.name, *one.labels.values())): one.value for one in samples}
+    times = [process.cpu_times() for process in place.processes("speed")]
+    return numbers | {"cpu": sum(one.user + one.system for one in times)}
+
+
+def _steps(before: dict[str, float], now: dict[str, float]) -> Reading:
+    """Per micro-batch and per record, since the reading before."""
+    grown = {name: value - before.get(name, 0.0) for name, value in now.items()}
+    batches = grown["tidemark_micro_batches_total"]
+    prefix = "tidemark_micro_batch_seconds_total/"
+    steps = {f"{name.removeprefix(prefix)}, ms": value for name, value in grown.items() if name.startswith(prefix)}
+    records = sum(value for name, value in grown.items() if name.startswith("tidemark_records_total/"))
+    return {name: 1000 * value / batches for name, value in steps.items()} | {
+        "micro-batches": batches,
+        "records": records,
+        "CPU of the speed application per micro-batch, ms": 1000 * grown["cpu"] / batches,
+    }
+
+
+def _sizes(place: Platform) -> Reading:
+    found: Reading = {}
+    for table in HOT:
+        root = Path(place.delta(table))
+        found[f"files of {table}"] = len(DeltaTable(root).file_uris())
+        found[f"_delta_log of {table}"] = len(list((root / "_delta_log").iterdir()))
+    for part in PARTS:
+        found[f"memory of {part}, MiB"] = sum(map(_resident, place.processes(part))) / MIB
+    home = place.settings.home
+    found["ledger, MiB"] = (home / "ledger.db").stat().st_size / MIB
+    found["Airflow's database, MiB"] = sum(one.stat().st_size for one in place.settings.airflow_dir.glob("*.db")) / MIB
+    return found
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
