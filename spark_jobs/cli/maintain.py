@@ -30,7 +30,7 @@ def trim() -> None:
 def mirror() -> None:
     """Bring the tables `ops.*` to what the ledger says."""
     from spark_jobs.publication.mirror import mirror as bring
-    from spark_jobs.publication.publish import ensure_named
+    from spark_jobs.publication.names import ensure_named
 
     with ledger_step() as store:
         changed = bring(store)

@@ -7,23 +7,19 @@ see, or gives names, holds one lease from before it reads what was decided until
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.leases import Held
 from spark_jobs.ledger.runs import BASE
-from spark_jobs.ledger.schema import MIRRORED, Publication, Run
+from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication.names import Execute, ensure_named, serving_views
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.serving.sql import SqlError
-from spark_jobs.storage import coverage, duckdb_reader, tables
-
-Execute = Callable[[str], list[Any]]
-"""Runs one statement; returns its rows."""
+from spark_jobs.storage import coverage, tables
 
 Hold = Callable[[Execute, Views, Mapping[str, Source], int], list[str]]
 """Holds what would be served to what the files give; a seed chooses the sample (`served_sample.hold`)."""
@@ -59,6 +55,8 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> Named:
     """
     with deciding(store) as held:
         alone = guarded(execute, held)
+        nameless = {tables.MASTER_LOG, tables.SPEED_PARTIALS} & {*ensure_named(alone, views)}
+        was_served = bool(store.serving_sql())
         roll_forward(alone, views, store)
         current = store.current_publication()
         sources = store.sources(current)
@@ -66,8 +64,10 @@ def ensure_serving(execute: Execute, views: Views, store: Store) -> Named:
         if current is None or new:
             sources = {**sources, **new}
             publication = store.begin_publication("initial", sources, cut=current.cut if current else 0)
-            return finish(alone, views, store, publication)
-        return _apply(alone, views, store, sources)
+            named = finish(alone, views, store, publication)
+        else:
+            named = _apply(alone, views, store, sources)
+        return replace(named, lost=(*sorted(nameless if was_served else ()), *named.lost))
 
 
 def guarded(execute: Execute, held: Held) -> Execute:
@@ -80,25 +80,6 @@ def guarded(execute: Execute, held: Held) -> Execute:
     return alone
 
 
-def ensure_named(execute: Execute, views: Views) -> list[str]:
-    """See to it that the catalog has the schemas, and names for the tables, which are made without it.
-
-    Returns the tables that had no name.
-    """
-    for schema in tables.SCHEMAS:
-        execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    wanted = [tables.MASTER_LOG, tables.SPEED_PARTIALS, tables.QUARANTINE, tables.DUPLICATES, tables.VIEW_REJECTS]
-    wanted += [*map(tables.facts, project_contracts().event_types), *(table for view in views for table in view.tables)]
-    wanted += map(tables.ops, MIRRORED)
-    schemas = sorted({table.split(".")[0] for table in wanted})
-    known = {f"{schema}.{row[1]}" for schema in schemas for row in execute(f"SHOW TABLES IN {schema}")}
-    new = [table for table in wanted if table not in known and duckdb_reader.exists(table)]
-    for table in new:
-        at = quote_text(tables.path(table), Dialect.SPARK)
-        execute(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION {at}")
-    return new
-
-
 def publish(execute: Execute, views: Views, store: Store, run_id: str, hold: Hold) -> Publication | None:
     """Publish a run's builds; None when it has nothing new, the same publication for a run that is published.
 
@@ -107,6 +88,7 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str, hold: Hol
     """
     with deciding(store) as held:
         alone = guarded(execute, held)
+        ensure_named(alone, views)
         roll_forward(alone, views, store)
         run = store.active_run(run_id)
         done = store.publication_of(run_id)
@@ -116,7 +98,6 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str, hold: Hol
         try:
             _refuse_unfit(run, store)
             sources, held_back = _sources_of(run, views, store)
-            ensure_named(alone, views)
             served = {view_id: source for view_id, source in sources.items() if view_id not in held_back}
             looked_at = hold(alone, views, ready(views, served, store.promoted()), run.cut)
         except PublishRefused as error:
@@ -151,7 +132,6 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
 
     A view that was never named waits until it has partials of every lsn: a part of its history looks like an answer.
     """
-    nameless = {tables.MASTER_LOG, tables.SPEED_PARTIALS} & {*ensure_named(execute, views)}
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     sources = ready(views, sources, store.promoted())
     every = {view.name for view in servable(views, sources)}
@@ -170,7 +150,7 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
             refused[name] = str(error)
         else:
             store.record_serving_sql(name, sql)
-    lost = {*nameless, *map(tables.serving, (every & given.keys()) - existing)} if given else set()
+    lost = map(tables.serving, (every & given.keys()) - existing)
     return Named(tuple(sorted(every - {view.name for view in named})), tuple(sorted(lost)), refused)
 
 
@@ -188,12 +168,9 @@ def promote(execute: Execute, views: Views, store: Store, name: str, version: in
         if lsn := holes(views, sources).get(known[version].id):
             raise PublishRefused(f"version {version} of {name} lacks lsn {lsn}: `tidemark views` shows what is covered")
         store.promote(name, version)
-        _apply(guarded(execute, held), views, store, sources)
-
-
-def serving_views(execute: Execute, schema: str) -> set[str]:
-    """Names of the views in a schema."""
-    return {row[1] for row in execute(f"SHOW VIEWS IN {schema}")}
+        alone = guarded(execute, held)
+        ensure_named(alone, views)
+        _apply(alone, views, store, sources)
 
 
 def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source], dict[str, int]]:

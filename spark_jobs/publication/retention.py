@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from spark_jobs.ledger.source import UNBUILT
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import Execute
+from spark_jobs.publication.names import Execute
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables

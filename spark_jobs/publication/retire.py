@@ -11,7 +11,7 @@ from pyarrow.fs import FileSystem, FileType
 
 from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.publication.publish import Execute, serving_views
+from spark_jobs.publication.names import Execute, serving_views
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
 

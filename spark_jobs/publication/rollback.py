@@ -11,7 +11,8 @@ from deltalake.exceptions import DeltaError
 from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import Store
-from spark_jobs.publication.publish import Execute, PublishRefused, deciding, finish, guarded, holes, roll_forward
+from spark_jobs.publication.names import Execute, ensure_named
+from spark_jobs.publication.publish import PublishRefused, deciding, finish, guarded, holes, roll_forward
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
 
@@ -23,6 +24,7 @@ def rollback(execute: Execute, views: Views, store: Store, to: int | None = None
     """
     with deciding(store) as held:
         alone = guarded(execute, held)
+        ensure_named(alone, views)
         roll_forward(alone, views, store)
         target = _target(store, to)
         sources = store.sources(target)

@@ -14,7 +14,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from spark_jobs.ledger.store import Store
 from spark_jobs.orchestration.interface import PIN
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import Execute
+from spark_jobs.publication.names import Execute
 from spark_jobs.settings import settings
 
 OLD = timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Create Delta tables without a JVM; `publication.publish.ensure_named` gives them their names in the catalog.
+"""Create Delta tables without a JVM; `publication.names.ensure_named` gives them their names in the catalog.
 
 Arrow schema -> delta-rs -> an empty version 0, or new columns.
 """

@@ -20,7 +20,7 @@ from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.publication import served_sample
-from spark_jobs.publication.publish import ensure_named, publish
+from spark_jobs.publication.publish import publish
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
@@ -76,7 +76,6 @@ class Lake:
         lsn, now = self._lsn + 1, dt.datetime.now(dt.UTC)
         land.create()
         partials_table.create(list(self.views))
-        ensure_named(self.rows, self.views)
         headers = [] if version is None else [{"key": "schema_version", "value": b"%d" % version}]
         records = self._records(events, topic, lsn, now, headers)
         control = land.control(epoch=1, ranges=[], topic_ids={}, started_at=now)

@@ -9,7 +9,8 @@ import pytest
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.schema import Build
-from spark_jobs.publication.publish import PublishRefused, ensure_named
+from spark_jobs.publication.names import ensure_named
+from spark_jobs.publication.publish import PublishRefused
 from spark_jobs.quality.gate import audit
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED
 from spark_jobs.quality.reconciliation.causes import DUPLICATE

@@ -14,7 +14,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine import partials
 from spark_jobs.engine.id_window import IdWindow
-from spark_jobs.publication.publish import ensure_named
+from spark_jobs.publication.names import ensure_named
 from spark_jobs.registry.views import project_views
 from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.distributed import take

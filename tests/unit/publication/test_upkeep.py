@@ -9,7 +9,7 @@ import pyarrow as pa
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import MIRRORED, Run
 from spark_jobs.publication import mirror, pins, scratch
-from spark_jobs.publication.publish import ensure_named
+from spark_jobs.publication.names import ensure_named
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
 from tests.publishing import VIEWS, Server, built, computed
