@@ -21,7 +21,7 @@ from spark_jobs.definitions.clauses import (
 )
 from spark_jobs.definitions.event_columns import ENVELOPE, EventTypes
 from spark_jobs.definitions.measures.base import BoundMeasure, Measure
-from spark_jobs.definitions.measures.exact import Last
+from spark_jobs.definitions.measures.exact import Last, MinBy
 from spark_jobs.definitions.spec import Aggregate, Row, Sequence, Top, Window
 from spark_jobs.definitions.windows import END, PANE, START, BoundWindow
 from spark_jobs.expressions.error import ExpressionError, Refused
@@ -97,12 +97,20 @@ def _types(declared: Aggregate, event_types: EventTypes) -> tuple[str, ...]:
 def _measure(name: str, measure: Measure, fields: Mapping[str, Kind]) -> BoundMeasure:
     where = f"measure {name}"
     value = parse(measure.of, fields, where) if measure.of is not None else None
-    bound = BoundMeasure(name, measure, value, condition_of(measure.where, fields, where))
+    by = _by(measure.by, fields, f"{where}, by") if isinstance(measure, MinBy) and measure.by is not None else None
+    bound = BoundMeasure(name, measure, value, condition_of(measure.where, fields, where), by)
     try:
         _ = bound.state
     except Refused as error:
         raise ViewError(f"measure {name}: {error.reason}", error.hint) from None
     return bound
+
+
+def _by(text: str, fields: Mapping[str, Kind], where: str) -> Expression:
+    by = parse(text, fields, where)
+    if by.kind.startswith("ARRAY"):
+        raise ExpressionError(text, where, f"values are not ordered by {by.kind}", "by a number, a text or a time")
+    return by
 
 
 def bind_sequence(name: str, declared: Sequence, event_types: EventTypes) -> SequenceView:

@@ -114,7 +114,7 @@ class AggregateView(StoredView):
 
     @cached_property
     def expressions(self) -> list[Expression]:
-        measured = [e for m in self.stored for e in (m.value, m.condition)]
+        measured = [e for m in self.stored for e in (*m.parts, m.condition)]
         return [e for e in (*self.keys.values(), *self.each.values(), self.where, *measured) if e]
 
     @cached_property

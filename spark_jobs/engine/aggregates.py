@@ -81,7 +81,7 @@ def _measured(view: AggregateView, d: Dialect, facts: str, per: list[str]) -> st
 
 
 def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
-    """The columns of the measured value, which may be a key of the partial, and of the filter."""
+    """The columns of the measured value, which may be a key of the partial, of the filter, and of `by`."""
     condition = rendered(measure.condition, d) if measure.condition else None
     value = rendered(measure.value, d) if measure.value else None
     if value and (limit := measure.limit):  # NULL beyond it, so that no engine overflows
@@ -91,6 +91,7 @@ def _inputs(measure: BoundMeasure, d: Dialect) -> list[str]:
         only = f"CASE WHEN {condition} THEN {value} END" if condition else value
         return [f"{only} AS {quote(f'{measure.name}__value', d)}"]
     columns = [f"({condition}) AS {measure.filter}"] if condition else []
+    columns += [f"{rendered(measure.by, d)} AS {measure.ordered}"] if measure.by else []
     return [*columns, f"{value} AS {measure.input}"] if value else columns
 
 
@@ -112,11 +113,9 @@ def failed_at(view: AggregateView, d: Dialect) -> str | None:
 
 def _measure_fails(measure: BoundMeasure, d: Dialect) -> list[str]:
     """A value counts as failed only if it passes the measure's own filter."""
-    tests = []
-    if measure.value:
-        tests.append(failing(measure.value, d))
-        if limit := measure.limit:
-            tests.append(f"({rendered(measure.value, d)}) NOT BETWEEN {-limit} AND {limit}")
+    tests = [failing(part, d) for part in measure.parts]
+    if measure.value and (limit := measure.limit):
+        tests.append(f"({rendered(measure.value, d)}) NOT BETWEEN {-limit} AND {limit}")
     if measure.condition:
         only = rendered(measure.condition, d)
         tests = [f"(({only}) AND ({test}))" for test in tests if test]

@@ -79,6 +79,6 @@ def _key(view: AggregateView, name: str, kind: str) -> dict[str, str]:
 
 
 def _made_of(measure: BoundMeasure) -> str:
-    of = f"({measure.value.text})" if measure.value else ""
+    of = f"({', '.join(part.text for part in measure.parts)})" if measure.parts else ""
     where = f" where {measure.condition.text}" if measure.condition else ""
     return f"{type(measure.measure).__name__}{of}{where}"

@@ -1,8 +1,9 @@
 """Random facts, a view of every measure over them, and an oracle that shares no code with the measures."""
 
 import math
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -23,8 +24,10 @@ from spark_jobs.definitions.measures.exact import (
     First,
     Last,
     Max,
+    MaxBy,
     Mean,
     Min,
+    MinBy,
     StdDev,
     Sum,
     Variance,
@@ -58,10 +61,17 @@ MEASURES: dict[str, Measure] = {
     "first_s": First("s"),
     "last_n": Last("n"),
     "last_s": Last("s"),
+    "n_by_s": MaxBy("n", "s"),
+    "s_by_n": MaxBy("s", by="n"),
+    "x_by_flag": MaxBy("x", by="flag"),
+    "flag_by_x": MinBy("flag", by="x"),
+    "at_by_s": MinBy("occurred_at", by="s"),
+    "day_by_n": MinBy("to_date(occurred_at)", by="n"),
+    "words_by_at": MaxBy("split(s, 'z')", by="occurred_at"),
     "approx_n": ApproxDistinct("n"),
     "approx_s": ApproxDistinct("s"),
 }
-FILTERED = {f"{name}_if": type(m)(m.of, where="flag", tolerance=m.tolerance) for name, m in MEASURES.items()}
+FILTERED = {f"{name}_if": replace(m, where="flag") for name, m in MEASURES.items()}
 
 
 def view_of(measures: dict[str, Measure]) -> AggregateView:
@@ -150,6 +160,8 @@ def expected(measure: Measure, rows: list[Fact]) -> Any:
     let_in = [row for row in rows if measure.where is None or row["flag"]]
     if measure.of is None:
         return len(let_in)
+    if isinstance(measure, MinBy):
+        return served_by(measure, let_in)
     values = [row[measure.of] for row in let_in]
     present = [value for value in values if value is not None]
     if isinstance(measure, Count):
@@ -160,6 +172,25 @@ def expected(measure: Measure, rows: list[Fact]) -> Any:
     if isinstance(measure, ApproxQuantile):
         return next((v for v in sorted(present) if sum(o <= v for o in present) >= measure.q * len(present)), None)
     return ORACLES[type(measure)](present)
+
+
+COMPUTED: dict[str, Callable[[Fact], Any]] = {
+    "to_date(occurred_at)": lambda row: row["occurred_at"].date(),
+    "split(s, 'z')": lambda row: None if row["s"] is None else row["s"].split("z"),
+}
+
+
+def served_by(measure: MinBy, rows: list[Fact]) -> Any:
+    """Sorted by what it goes by, then by the value; a null only where nothing else has that place."""
+    assert measure.of and measure.by
+    value = COMPUTED.get(measure.of) or operator.itemgetter(measure.of)
+    pairs = [(_bytes_of(row[measure.by]), value(row)) for row in rows if row[measure.by] is not None]
+    if not pairs:
+        return None
+    ends = max if isinstance(measure, MaxBy) else min
+    end = ends(by for by, _ in pairs)
+    present = [value for by, value in pairs if by == end and value is not None]
+    return ends(present, key=_bytes_of) if present else None
 
 
 # --- laws -----------------------------------------------------------------------------------------------------------

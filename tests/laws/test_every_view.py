@@ -17,7 +17,7 @@ from spark_jobs.contracts.model import Contract
 from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.definitions.measures.base import Measure, StateColumn
-from spark_jobs.definitions.measures.exact import Count, Sum
+from spark_jobs.definitions.measures.exact import Count, MaxBy, MinBy, Sum
 from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.kinds import Kind
@@ -164,6 +164,29 @@ def test_the_kit_finds_a_broken_view_and_prints_the_smallest_case(
     assert law in text and "seed=3" in text
     events = yaml.safe_load(text.partition("/events.yaml\n")[2].partition("---")[0])
     assert 1 <= sum(map(len, events)) <= 3
+
+
+def test_e_the_laws_hold_of_the_value_by_another_one() -> None:
+    measures = {"dearest": MaxBy("quantity", by="unit_price_cents"), "first": MinBy("user_id", by="occurred_at")}
+    declared = replace(by_store(Count()).declaration, measures=measures)
+    view = bind_aggregate("law", declared, event_types_of(project_contracts()))
+    assert cases.check(
+        view, dearest_per_store, values=FEW | {"unit_price_cents": [1, 2], "user_id": [1, 2]}, examples=30
+    ).met
+
+
+def dearest_per_store(batches: cases.Batches) -> list[dict[str, Any]]:
+    stores: dict[int, list[dict[str, Any]]] = {}
+    for order in (event["order_placed"] for batch in batches for event in batch):
+        stores.setdefault(order["store_id"], []).append(order)
+    return [
+        {
+            "store_id": store,
+            "dearest": max((order["unit_price_cents"], order["quantity"]) for order in orders)[1],
+            "first": min((order["occurred_at"], order["user_id"]) for order in orders)[1],
+        }
+        for store, orders in stores.items()
+    ]
 
 
 def test_e_the_kit_says_how_many_rows_met_and_keeps_unique_fields_apart() -> None:

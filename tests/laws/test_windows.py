@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView
-from spark_jobs.definitions.measures.exact import Count, CountDistinct, Last, Max, Mean, Sum
+from spark_jobs.definitions.measures.exact import Count, CountDistinct, Last, Max, MaxBy, Mean, MinBy, Sum
 from spark_jobs.definitions.spec import Aggregate, Hopping, Top, Trailing, Window
 from spark_jobs.registry.views import Views, event_types_of
 from spark_jobs.testing import cases
@@ -23,6 +23,8 @@ MEASURES = {
     "mean": Mean("quantity"),
     "buyers": CountDistinct("user_id"),
     "newest": Last("quantity"),
+    "buyer_of_most": MaxBy("user_id", by="quantity"),
+    "least_at_first": MinBy("quantity", by="occurred_at"),
 }
 # Seconds after START, store, quantity, buyer: a small grid, so that edges are hit.
 ORDERS = st.lists(
@@ -82,6 +84,8 @@ def counted(orders: list[tuple[int, int, int, int]], store: int) -> dict[str, An
         "mean": sum(quantities) / len(quantities),
         "buyers": len({buyer for *_, buyer in orders}),
         "newest": quantities[newest],
+        "buyer_of_most": max((quantity, buyer) for _, _, quantity, buyer in orders)[1],
+        "least_at_first": min((second, quantity) for second, _, quantity, _ in orders)[1],
     }
 
 

@@ -45,14 +45,20 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 
 @pytest.fixture
-def lake(spark: SparkSession) -> Iterator[Lake]:
-    """Empty tables, an empty ledger, and the means to land events."""
-    made = Lake(spark)
+def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, which interprets its plans."""
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
-    yield made
+    yield spark
     for name in INTERPRETED:
         spark.conf.unset(name)
+
+
+@pytest.fixture
+def lake(interpreted: SparkSession) -> Iterator[Lake]:
+    """Empty tables, an empty ledger, and the means to land events."""
+    spark, made = interpreted, Lake(interpreted)
+    yield made
     made.store.close()
     # Names of tables stay: each is a path, and to give them all anew takes more than a second.
     for row in spark.sql("SHOW SCHEMAS").collect():

@@ -4,7 +4,7 @@ That of every view, and random text of the positive list.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,21 +24,11 @@ from tests.laws.expression_values import EDGES
 from tests.laws.query_grammar import ROWS, queries_of_groups, queries_of_rows, row_tables
 from tests.laws.sequence_cases import connection
 from tests.laws.sequence_views import SUBJECTS
-from tests.spark.conftest import INTERPRETED
 from tests.spark.test_expressions_agree import bits
 
 pytestmark = pytest.mark.spark
 LAW = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
 KEYS, ROWS_DRAWN, COLUMNS = 1_000, 80, 8
-
-
-@pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in INTERPRETED:
-        spark.conf.unset(name)
 
 
 @pytest.mark.parametrize("name", SUBJECTS)

@@ -2,10 +2,11 @@
 
 facts --make--> state columns --merge--> fewer rows of the same columns --final--> the answer.
 `merge` is associative and commutative, and a partial merged with nothing is itself: tests/laws/test_measures.py.
-Templates: `[name]` is a quoted column, `{x}` the measured value, `{f}` its FILTER clause or nothing, `{by}` the keys.
+Templates: `[name]` is a quoted column, `{x}` the measured value, `{o}` the value of the measure's own `by`, `{f}` its
+FILTER clause or nothing, `{by}` the keys.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -16,8 +17,9 @@ from spark_jobs.expressions.kinds import Kind
 if TYPE_CHECKING:
     from spark_jobs.expressions.expression import Expression
 
-StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH"]
-"""The type of a stored column. POSITION: where a fact stands among all facts; SKETCH: bytes of a HyperLogLog sketch."""
+StateKind = Kind | Literal["DECIMAL(38,0)", "POSITION", "SKETCH", "BY"]
+"""The type of a stored column. POSITION: where a fact stands among all facts; SKETCH: bytes of a HyperLogLog sketch;
+BY: the kind of the measure's own `by`, which a bound measure puts in its place."""
 
 WIDE: Literal["DECIMAL(38,0)"] = "DECIMAL(38,0)"
 """Exact sums are this wide, so that no fact can overflow one; they are narrowed when served."""
@@ -38,6 +40,7 @@ class Measure:
     """of: the measured expression. where: only facts for which it is true. tolerance: for floating values."""
 
     of: str | None = None
+    _: KW_ONLY
     where: str | None = None
     tolerance: float | None = None
 
@@ -66,12 +69,16 @@ class Measure:
 
 @dataclass(frozen=True)
 class BoundMeasure:
-    """A measure in its view: its templates are placed over the projected facts; `value` is null for a plain count."""
+    """A measure in its view: its templates are placed over the projected facts.
+
+    value: null for a plain count. by: what says which value is served, of the measures that have it.
+    """
 
     name: str
     measure: Measure
     value: "Expression | None"
     condition: "Expression | None"
+    by: "Expression | None" = None
 
     @property
     def kind(self) -> Kind | None:
@@ -98,11 +105,22 @@ class BoundMeasure:
     def filter(self) -> str:
         return f"w__{self.name}"
 
+    @property
+    def ordered(self) -> str:
+        """Column of the projected facts that holds the value of `by`."""
+        return f"o__{self.name}"
+
+    @property
+    def parts(self) -> list["Expression"]:
+        """What is computed of each fact that counts in the measure."""
+        return [part for part in (self.value, self.by) if part]
+
     @cached_property
     def state(self) -> list[StateColumn]:
         clause = f" FILTER (WHERE {self.filter})" if self.condition else ""
         columns = self.measure.state(self.name, self.kind)
-        return [replace(part, make=placed(part.make, x=self.input, f=clause)) for part in columns]
+        made = [replace(part, make=placed(part.make, x=self.input, o=self.ordered, f=clause)) for part in columns]
+        return [replace(part, kind=self.by.kind) if self.by and part.kind == "BY" else part for part in made]
 
 
 def value_kind(kind: Kind | None, measure: Measure) -> Kind:

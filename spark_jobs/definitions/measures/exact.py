@@ -1,4 +1,7 @@
-"""Exact measures: counts, sums, extremes, means and variances, the first and the last value, distinct values."""
+"""Exact measures: counts, sums, extremes, means and variances, the first and the last value, distinct values.
+
+The value of the row with the greatest of another value (MaxBy) is stored with that other value.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -13,6 +16,7 @@ from spark_jobs.definitions.measures.base import (
     value_kind,
 )
 from spark_jobs.expressions.dialect import Dialect, Sql
+from spark_jobs.expressions.error import Refused
 from spark_jobs.expressions.kinds import Kind
 
 
@@ -66,6 +70,49 @@ class Mean(Measure):
 
     def final(self, name: str, kind: Kind | None) -> Sql:
         return f"CAST([{name}__sum] AS DOUBLE) / nullif(CAST([{name}__count] AS DOUBLE), 0)"
+
+
+@dataclass(frozen=True)
+class MinBy(Measure):
+    """The value, of any kind, of the fact with the least `by`; facts whose `by` is null are left out.
+
+    Of equal ones the least value is served, and a null only if none has a value; so the order of facts is nothing to
+    it, and it may stand in a chained view.
+    """
+
+    by: str | None = None
+
+    answers = None
+    extreme: ClassVar[str] = "min"
+    nulls_last: ClassVar[str] = "{x} IS NULL"  # of equal `by`, in the order of `extreme`
+
+    def state(self, name: str, kind: Kind | None) -> list[StateColumn]:
+        kind = value_kind(kind, self)
+        if self.by is None:
+            this = type(self).__name__
+            raise Refused(f"{this} does not say by what", f'say whose {self.extreme}: {this}("colour", by="price")')
+        by = f"{name}__by"
+        make, merge = f"{self.extreme}({{o}}){{f}}", f"{self.extreme}([{by}])"
+        return [
+            StateColumn(name, kind, self._picked("{x}", "{o}", "{f}"), self._picked(f"[{name}]", f"[{by}]", "")),
+            StateColumn(by, "BY", make, merge),
+        ]
+
+    def _picked(self, x: str, o: str, f: str) -> Sql:
+        """The engines rank nulls within a pair differently, so a flag stands before the value."""
+        pair = f"{o}, {self.nulls_last.format(x=x)}, {x}"
+        return {
+            Dialect.DUCKDB: f"arg_{self.extreme}_null({x}, CASE WHEN {o} IS NOT NULL THEN row({pair}) END){f}",
+            Dialect.SPARK: f"{self.extreme}_by({x}, CASE WHEN {o} IS NOT NULL THEN struct({pair}) END){f}",
+        }
+
+
+@dataclass(frozen=True)
+class MaxBy(MinBy):
+    """The value, of any kind, of the fact with the greatest `by`; of equal ones the greatest value, see MinBy."""
+
+    extreme = "max"
+    nulls_last = "{x} IS NOT NULL"
 
 
 # 10^24 is beyond a BIGINT, and DuckDB multiplies narrow decimals within 18 digits.

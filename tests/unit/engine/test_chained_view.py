@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.registry.views import RegistryError
-from tests.unit.registry.test_views import aggregate, load
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.registry.views import RegistryError, event_types_of, load_views
+from spark_jobs.testing import cases
+from tests.unit.registry.test_views import HEAD, aggregate, load
 
 
 def chained(**changed: str) -> str:
@@ -62,3 +64,16 @@ def test_a_chained_view_of_a_chained_view_has_the_events_of_the_lowest(tmp_path:
     views = load(tmp_path, a_upper=upper, middle=chained(), base=aggregate())
     assert [view.id for view in views] == ["base"] and [view.id for view in views.chained] == ["middle", "a_upper"]
     assert views.served["a_upper"].event_types == ("paid",)
+
+
+def test_e_the_rows_of_an_answer_have_a_greatest_one(tmp_path: Path) -> None:
+    """No order of facts is needed: of two stores with as many orders the greater number is served."""
+    stores = aggregate(of='"order_placed"', by='{"store_id": "store_id"}', measures='{"orders": Count()}')
+    best = chained(
+        by='{"one": "1"}', measures='{"best": MaxBy("store_id", "orders"), "least": MinBy("store_id", "orders")}'
+    )
+    for name, text in {"base": stores, "best": best}.items():
+        (tmp_path / f"{name}.py").write_text(HEAD + text)
+    views = load_views(tmp_path, event_types_of(project_contracts()))
+    orders = [[{"order_placed": {"store_id": store}} for store in (1, 2, 2, 3, 3)]]
+    assert cases.answer(views.served["best"], views, {}, cases.facts(orders)) == [{"one": 1, "best": 3, "least": 1}]

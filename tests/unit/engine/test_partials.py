@@ -68,6 +68,13 @@ def test_a_value_beyond_what_variance_can_sum_exactly_is_a_reject(tmp_path: Path
     assert found.rejects["field"].to_pylist() == ["measure v"] * 2
 
 
+def test_e_a_value_by_what_fails_is_a_reject_and_by_nothing_is_left_out(tmp_path: Path) -> None:
+    views = load(tmp_path, dear=aggregate(by='{"one": "1"}', measures='{"x": MaxBy("card", by="cents * 4")}'))
+    found = compute(paid((1, "a", 1), (1, "b", LARGE), (1, "z", None), (2, "c", None)), views.all)
+    assert rows(found.partials["dear_v1"]) == [(1, 1, "a", 4), (2, 1, None, None)]
+    assert [(reject["offset"], reject["field"]) for reject in found.rejects.to_pylist()] == [(1, "measure x")]
+
+
 def test_a_row_of_a_sequence_needs_its_key(tmp_path: Path) -> None:
     views = load(tmp_path, steps=sequence())
     found = compute(paid((1, None, 1), (1, "a", 2)), views.all)

@@ -46,6 +46,23 @@ AGGREGATES = {
     "float without tolerance": (aggregate(measures='{"x": Sum("rate")}'), "without tolerance", "measure integers"),
     "sum of text": (aggregate(measures='{"x": Mean("card")}'), "Mean of a STRING", "measure a number"),
     "measure of nothing": (aggregate(measures='{"x": Max()}'), "Max measures nothing", "say of what"),
+    "e: a value by nothing": (
+        aggregate(measures='{"x": MaxBy("card")}'),
+        "measure x: MaxBy does not say by what",
+        'MaxBy("colour", by="price")',
+    ),
+    "e: nothing by a value": (aggregate(measures='{"x": MinBy(by="cents")}'), "MinBy measures nothing", "say of what"),
+    "e: a value by an unknown column": (
+        aggregate(measures='{"x": MaxBy("card", "cent")}'),
+        "measure x, by: `cent`: unknown column",
+        "cents",
+    ),
+    "e: a value by a list": (
+        aggregate(measures="""{"x": MinBy("card", "split(card, '-')")}"""),
+        "measure x, by: `split(card, '-')`: values are not ordered by ARRAY<STRING>",
+        "a number, a text or a time",
+    ),
+    "e: a value by a number": (aggregate(measures='{"x": MaxBy("card", 3)}'), "MaxBy's by is the int 3", "one text"),
     "sketch of a float": (aggregate(measures='{"x": ApproxDistinct("rate")}'), "of a DOUBLE", "CAST"),
     "filter that is a number": (aggregate(where='"cents"'), "filter cannot be BIGINT", "condition"),
     "each of no array": (aggregate(each='{"c": "card"}'), "takes an ARRAY<STRING>", "split"),
