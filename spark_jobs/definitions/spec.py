@@ -7,6 +7,7 @@ A view lives in `<name>.py` of the views' folder as `view = Aggregate(...)`; doc
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from spark_jobs.definitions.measures.base import Measure
 from spark_jobs.expressions.kinds import Kind
@@ -53,16 +54,17 @@ Window = Hopping | Trailing
 
 @dataclass(frozen=True, kw_only=True)
 class Top:
-    """Only the first `k` rows by a measure or derived column, the greatest first; equal ones by the keys.
-
-    `rank` counts them from 1.
+    """Only the first `k` rows by a measure or derived column, the greatest first; `rank` counts them from 1.
 
     per: keys (or window_start) of which each combination has a list of its own.
+    ties: "cut" ranks rows with equal values by their keys, and serves k of them; "keep" gives them one rank, 1 more
+    than there are greater ones, and serves all that are as great as the k-th.
     """
 
     k: int
     by: str
     per: tuple[str, ...] = ()
+    ties: Literal["cut", "keep"] = "cut"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -173,11 +173,12 @@ def _derived(view: AggregateView, d: Dialect, answer: str) -> str:
 
 
 def _ranked(view: AggregateView, top: Top, d: Dialect, answer: str) -> str:
-    """The first rows, with their rank; the keys make the order total."""
-    ties = ", ".join(f"{quote(key, d)} ASC NULLS FIRST" for key in view.served_keys)
-    order = f"ORDER BY {quote(top.by, d)} DESC NULLS LAST, {ties}"
+    """The first rows, with their rank; the keys make the order total where ties are cut."""
+    order = f"ORDER BY {quote(top.by, d)} DESC NULLS LAST"
+    if top.ties == "cut":
+        order += "".join(f", {quote(key, d)} ASC NULLS FIRST" for key in view.served_keys)
     per = f"PARTITION BY {listed(top.per, d)} " if top.per else ""
-    ranked = f"SELECT *, CAST(row_number() OVER ({per}{order}) AS BIGINT) AS {RANK} FROM ({answer})"
+    ranked = f"SELECT *, CAST(rank() OVER ({per}{order}) AS BIGINT) AS {RANK} FROM ({answer})"
     return f"SELECT * FROM ({ranked}) WHERE {RANK} <= {top.k:d}"
 
 

@@ -154,5 +154,20 @@ def test_the_top_is_the_head_of_the_sorted_windows(orders: list[list[tuple[int, 
     ])  # fmt: skip
 
 
+@settings(max_examples=20)
+@given(ORDERS, st.integers(1, 3))
+def test_e_a_top_that_keeps_ties_has_all_that_are_as_great_as_the_last(
+    orders: list[list[tuple[int, int, int, int]]], k: int
+) -> None:
+    """A rank is one more than there are greater ones, so that the next after two equal ones is two more."""
+    window = Hopping(size="40 seconds", every="20 seconds")
+    pieces = {"pieces": Sum("quantity")}
+    whole = cases.answer(plain := view_of(window, **pieces), Views((plain,)), {}, facts_of(orders))
+    ranked = [{**row, "rank": 1 + sum(other["pieces"] > row["pieces"] for other in whole)} for row in whole]
+    held(view_of(window, Top(k=k, by="pieces", ties="keep"), **pieces), orders, [
+        row for row in ranked if row["rank"] <= k
+    ])  # fmt: skip
+
+
 def instant(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

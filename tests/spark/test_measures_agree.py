@@ -1,5 +1,7 @@
 """Measures that compare values of every kind: both engines choose the same one of edge values, and of equal ones."""
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ from pyspark.sql import SparkSession
 from spark_jobs.definitions.binder import bind_aggregate
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.definitions.event_columns import EventColumns
-from spark_jobs.definitions.measures.exact import MaxBy, MinBy
-from spark_jobs.definitions.spec import Aggregate
+from spark_jobs.definitions.measures.base import Measure
+from spark_jobs.definitions.measures.exact import Max, MaxBy, MinBy
+from spark_jobs.definitions.spec import Aggregate, Top
 from spark_jobs.engine import aggregates
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.dialect import Dialect
@@ -24,14 +27,18 @@ pytestmark = pytest.mark.spark
 ORDERS = ["i", "d", "s", "p", "t", "day"]
 VALUES = ["e", "u", "q", "v", "dag", "j"]
 CASES = 40
+SHAPE = EventColumns({"case_id": "BIGINT", "place": "BIGINT", **COLUMNS})
 
 
 def view_of_edges() -> AggregateView:
     """Each kind by another one, and by few values, so that the value itself decides."""
     pairs = [*zip(VALUES, ORDERS, strict=True), *((value, "p") for value in VALUES)]
-    measures = {f"{m.__name__}_{value}_{by}".lower(): m(value, by) for m in (MaxBy, MinBy) for value, by in pairs}
-    declared = Aggregate(of="thing", by={"case_id": "case_id"}, measures=measures, owner="tests", description="")
-    return bind_aggregate("edges", declared, {"thing": EventColumns({"case_id": "BIGINT", **COLUMNS})})
+    return view_of({f"{m.__name__}_{value}_{by}".lower(): m(value, by) for m in (MaxBy, MinBy) for value, by in pairs})
+
+
+def view_of(measures: Mapping[str, Measure], by: str = "case_id", top: Top | None = None) -> AggregateView:
+    declared = Aggregate(of="thing", by={"case_id": by}, measures=measures, top=top, owner="tests", description="")
+    return bind_aggregate("edges", declared, {"thing": SHAPE})
 
 
 def edges() -> pa.Table:
@@ -39,9 +46,10 @@ def edges() -> pa.Table:
     random, table = np.random.default_rng(5), edge_table()
     size = table.num_rows
     shuffled = {name: table[name].take(random.integers(0, size, size)) for name in table.column_names}
-    base = measured.facts(1).slice(0, size).select(["lsn", "topic", "partition", "offset", "event_type", "occurred_at"])
-    return pa.table({**dict(zip(base.column_names, base.columns, strict=True)), **shuffled,
-                     "case_id": pa.array(random.integers(0, CASES, size))})  # fmt: skip
+    base = measured.facts(1).slice(0, size)
+    shuffled |= {name: base[name] for name in ("lsn", "topic", "partition", "offset", "event_type", "occurred_at")}
+    places = {"case_id": pa.array(random.integers(0, CASES, size)), "place": pa.array(range(size), pa.int64())}
+    return pa.table(shuffled | places)
 
 
 def answer(view: AggregateView, d: Dialect, parts: str) -> str:
@@ -50,28 +58,35 @@ def answer(view: AggregateView, d: Dialect, parts: str) -> str:
 
 def plain(view: AggregateView, rows: pa.Table) -> list[dict[str, Any]]:
     """Rows by case; instants as microseconds, doubles by their bits, and -0.0 as 0.0, to which it is equal."""
-    columns = {"case_id": rows["case_id"].to_pylist()}
-    for measure in view.measures:
-        column = rows[measure.name].cast(arrow_of(measure.answer_kind))
+    columns = {}
+    for name, kind in view.answer_kinds.items():
+        column = rows[name].cast(arrow_of(kind))
         column = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
-        columns[measure.name] = [
-            bits(value + 0.0 if isinstance(value, float) else value) for value in column.to_pylist()
-        ]
+        values = [value + 0.0 if isinstance(value, float) else value for value in column.to_pylist()]
+        columns[name] = list(map(bits, values))
     return sorted(pa.table(columns).to_pylist(), key=lambda row: row["case_id"])
 
 
+def agreed(spark: SparkSession, view: AggregateView) -> list[dict[str, Any]]:
+    """The answer over the edges: DuckDB's, Spark's over DuckDB's partials, and Spark's over its own, which are one."""
+    with connect() as con:
+        con.register("thing", edges())
+        measured.store(con, view, "parts", ["lsn"])
+        spark.createDataFrame(edges()).createOrReplaceTempView("thing")
+        spark.createDataFrame(con.sql("FROM parts").to_arrow_table()).createOrReplaceTempView("parts")
+        facts = aggregates.source(view, Dialect.SPARK, {"thing": "thing"})
+        by_duckdb = plain(view, con.sql(answer(view, Dialect.DUCKDB, "parts")).to_arrow_table())
+    for parts in ("parts", f"({aggregates.partials(view, Dialect.SPARK, facts, ['lsn'])})"):
+        assert plain(view, spark.sql(answer(view, Dialect.SPARK, parts)).toArrow()) == by_duckdb
+    return by_duckdb
+
+
 def test_e_the_value_of_the_greatest_and_of_the_least_is_the_same_in_both_engines(interpreted: SparkSession) -> None:
-    view, con = view_of_edges(), connect()
-    con.register("thing", edges())
-    measured.store(con, view, "parts", ["lsn"])
-    interpreted.createDataFrame(edges()).createOrReplaceTempView("thing")
-    interpreted.createDataFrame(con.sql("FROM parts").to_arrow_table()).createOrReplaceTempView("parts")
-    own = aggregates.partials(view, Dialect.SPARK, aggregates.source(view, Dialect.SPARK, {"thing": "thing"}), ["lsn"])
-    answers = []
-    for d, parts in ((Dialect.DUCKDB, "parts"), (Dialect.SPARK, "parts"), (Dialect.SPARK, f"({own})")):
-        sql = aggregates.final(view, d, f"({aggregates.merged(view, d, parts)})")
-        answers.append(
-            plain(view, con.sql(sql).to_arrow_table() if d is Dialect.DUCKDB else interpreted.sql(sql).toArrow())
-        )
-    by_duckdb, merged_by_spark, by_spark = answers
-    assert len(by_duckdb) == CASES and merged_by_spark == by_duckdb and by_spark == by_duckdb
+    assert len(agreed(interpreted, view_of_edges())) == CASES
+
+
+def test_e_both_engines_keep_the_same_ties(interpreted: SparkSession) -> None:
+    """NaN is the greatest double and equal to itself, -0.0 is 0.0, NULL the least; a key per fact has ties enough."""
+    view = view_of({"most": Max("d")}, by="place", top=Top(k=400, by="most", ties="keep"))
+    ranks = Counter(row["rank"] for row in agreed(interpreted, view))
+    assert ranks[1] > 1 and len(ranks) > 5 and ranks.total() > 400

@@ -115,6 +115,11 @@ AGGREGATES = {
     "derived from a fact's field": (aggregate(derived='{"x": "cents + 1"}'), "derived x: `cents + 1`", "payments"),
     "having no condition": (aggregate(having='"payments"'), "filter cannot be BIGINT", "condition"),
     "top of nothing": (aggregate(top='Top(k=0, by="payments")'), "the top 0 rows", "at least one"),
+    "e: ties of a top that are neither kept nor cut": (
+        aggregate(top='Top(k=3, by="payments", ties="all")'),
+        "Top's ties is the str 'all', not one of cut, keep",
+        "docs/views.md",
+    ),
     "top by a key": (aggregate(top='Top(k=3, by="card")'), "ranked by card", "one of the measures"),
     "top per measure": (
         aggregate(top='Top(k=3, by="payments", per=("payments",))'),
