@@ -18,7 +18,19 @@ from spark_jobs.definitions.measures.exact import (
     Sum,
     Variance,
 )
-from spark_jobs.definitions.spec import Aggregate, Alert, Hopping, LinearModel, Lookup, Row, Sequence, Top, Trailing
+from spark_jobs.definitions.spec import (
+    Aggregate,
+    Alert,
+    Hopping,
+    InnerJoin,
+    LinearModel,
+    Lookup,
+    Row,
+    Sequence,
+    Side,
+    Top,
+    Trailing,
+)
 
 __all__ = [
     "Aggregate",
@@ -29,6 +41,7 @@ __all__ = [
     "CountDistinct",
     "First",
     "Hopping",
+    "InnerJoin",
     "Last",
     "LinearModel",
     "Lookup",
@@ -39,6 +52,7 @@ __all__ = [
     "MinBy",
     "Row",
     "Sequence",
+    "Side",
     "StdDev",
     "Sum",
     "Top",

@@ -1,6 +1,7 @@
 """What a view file or a model file says: plain data, no engine. They import these names from `definitions.api`.
 
 `Aggregate` or `Sequence` -> `binder` joins it to the event types -> both layers, serving, checks and docs.
+`InnerJoin` -> `inner_join` writes it out as a Sequence.
 `LinearModel` -> `registry.models` joins it to its view and event types -> training.
 A view lives in `<name>.py` of the views' folder as `view = Aggregate(...)`; docs/views.md has examples.
 """
@@ -159,6 +160,33 @@ class Sequence:
     results: Mapping[str, Kind] = field(default_factory=dict)
     hide: str | None = None
     alert: Alert | None = None
+    version: int = 1
+    owner: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One side of an InnerJoin: the key, a BIGINT or STRING expression, column -> expression, and which facts count."""
+
+    of: str
+    key: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    where: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerJoin:
+    """A row per fact of the right side that has one of the left side, whichever came first, however much later.
+
+    key: served name of the key. left: of several facts of a key the newest counts, by occurred_at; over a changelog
+    none once it is deleted. right: events, each of them a row. Served beside their columns: `joined_at`, the later one
+    of both times. It is short for a Sequence.
+    """
+
+    key: str
+    left: Side
+    right: Side
     version: int = 1
     owner: str
     description: str

@@ -20,7 +20,8 @@ from spark_jobs.definitions.bound_view import View
 from spark_jobs.definitions.clauses import ViewError
 from spark_jobs.definitions.declared_types import check_types
 from spark_jobs.definitions.event_columns import EventColumns, EventTypes
-from spark_jobs.definitions.spec import Aggregate, Declaration, Sequence
+from spark_jobs.definitions.inner_join import sequence_of
+from spark_jobs.definitions.spec import Aggregate, Declaration, InnerJoin, Sequence
 from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.arrow_types import kind_of
@@ -94,7 +95,7 @@ def load_views(folder: Path | None = None, event_types: EventTypes | None = None
     declared = {}
     for file in files_of(folder):
         with _blamed(file):
-            declared[file] = _declared(file)
+            declared[file] = _declared(file, event_types)
     chained = {file: view for file, view in declared.items() if isinstance(view, Aggregate) and view.of_view}
     stored = {file: _load(file, view, event_types) for file, view in declared.items() if file not in chained}
     loaded = Views(tuple(stored.values()))
@@ -162,15 +163,15 @@ def declared_in(file: Path, what: str) -> object:
     return getattr(module, what, None)
 
 
-def _declared(file: Path) -> Declaration:
+def _declared(file: Path, event_types: EventTypes) -> Declaration:
     try:
         declared = declared_in(file, "view")
     except Exception as error:
         raise ViewError(f"it does not import: {type(error).__name__}: {error}", "docs/views.md has examples") from error
-    if not isinstance(declared, Aggregate | Sequence):
+    if not isinstance(declared, Aggregate | Sequence | InnerJoin):
         raise ViewError("it has no `view`", "write `view = Aggregate(...)` or `view = Sequence(...)`")
     check_types(declared)
-    return declared
+    return sequence_of(declared, event_types) if isinstance(declared, InnerJoin) else declared
 
 
 @contextmanager

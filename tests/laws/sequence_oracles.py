@@ -227,3 +227,19 @@ def _metres(up: float, aside: float, lat: float) -> float:
     narrow = 1 - r * r / 2 + r * r * r * r / 24 - r * r * r * r * r * r / 720
     north, east = 111_320 * up, 111_320 * narrow * aside
     return float((north * north + east * east) ** 0.5)
+
+
+def inner_join(rows: list[Row]) -> list[Row]:
+    """Every row stays open; one of the right side has the newest left one, unless that one is deleted."""
+    left = next((row for row in reversed(rows) if row["kind"] == "left"), None)
+    is_there = left is not None and left["is_there"]
+    return [
+        {
+            "opened_at": row["ts"],
+            "closes_at": FOREVER,
+            "name": left["name"] if left else None,
+            "ad_id": row["ad_id"],
+            "joined_at": max(row["ts"], left["ts"]) if left and is_there and row["kind"] == "right" else None,
+        }
+        for row in rows
+    ]

@@ -6,10 +6,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions import spec
 from spark_jobs.definitions.binder import bind_sequence
 from spark_jobs.definitions.bound_view import SequenceView
-from spark_jobs.registry.views import project_views
+from spark_jobs.definitions.inner_join import sequence_of
+from spark_jobs.registry.views import event_types_of, project_views
 from tests.laws import sequence_oracles as oracles
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -56,6 +58,15 @@ def _loaded(name: str) -> SequenceView:
     return view
 
 
+def _joined() -> SequenceView:
+    """A short form, written out, with a changelog on the left."""
+    sides = {"left": spec.Side(of="profile_changed", key="user_id", columns={"name": "name"}),
+             "right": spec.Side(of="ad_clicked", key="user_id", columns={"ad_id": "ad_id"})}  # fmt: skip
+    join = spec.InnerJoin(key="user_id", **sides, owner="tests", description="a law")
+    types = event_types_of(project_contracts())
+    return bind_sequence("joined", sequence_of(join, types), types)
+
+
 LETTERS = ("a", "b", "c")
 SUBJECTS = {
     "sessions": Subject(_loaded("sessions"), oracles.sessions, 10 * MINUTE, 16, {"url": LETTERS}),
@@ -95,6 +106,13 @@ SUBJECTS = {
             "flight_id": LETTERS,
             "delay_minutes": (-1, 7),
         },
+    ),
+    "an inner join": Subject(
+        _joined(),
+        oracles.inner_join,
+        SECOND,
+        9,
+        {"name": (*LETTERS, None), "is_there": (True, False), "ad_id": LETTERS},
     ),
     "search_click_through": Subject(
         _loaded("search_click_through"),

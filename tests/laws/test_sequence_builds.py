@@ -37,7 +37,11 @@ def test_builds_upon_builds_are_one_full_build(subject: Subject, history: tuple[
         assert not wrong, described(con, wrong)
 
 
-@each_view
+# Of a join every row stays stored, so that no key is deep.
+CLOSING = {name: subject for name, subject in SUBJECTS.items() if name != "an inner join"}
+
+
+@pytest.mark.parametrize("subject", CLOSING.values(), ids=list(CLOSING))
 def test_without_the_deep_keys_the_law_is_broken(subject: Subject) -> None:
     with connection(subject, 7, CASES) as con:
         assert chain_differs(con, subject, [(2, 0.5), (LSNS, 0.5)], heed_deep=False)

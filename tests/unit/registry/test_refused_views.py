@@ -194,7 +194,47 @@ SEQUENCES = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason", "hint"), (AGGREGATES | SEQUENCES).values(), ids=[*AGGREGATES, *SEQUENCES])
+def join(left: str = "", right: str = "") -> str:
+    sides = {"left": left or 'of="customer_changed", key="customer", columns={"name": "name"}',
+             "right": right or 'of="paid", key="card", columns={"cents": "cents"}'}  # fmt: skip
+    stated = ", ".join(f"{name}=Side({side})" for name, side in sides.items())
+    return f'view = InnerJoin(key="card", {stated}, owner="o", description="d")'
+
+
+JOINS = {
+    "e: a join of no event type": (join(left='of="payed", key="card"'), "unknown event type payed", "paid"),
+    "e: a join of an unknown column": (
+        join(right='of="paid", key="card", columns={"x": "cent"}'),
+        "right column x: `cent`: unknown column",
+        "cents",
+    ),
+    "e: a join by an unknown key": (join(right='of="paid", key="cart"'), "row right, key: `cart`", "card"),
+    "e: a join by keys of two kinds": (join(right='of="paid", key="cents"'), "keys of different kinds", "CAST"),
+    "e: a column on both sides": (
+        join(right='of="paid", key="card", columns={"name": "card"}'),
+        "both sides have a column named name",
+        "rename",
+    ),
+    "e: a column of the join's": (
+        join(left='of="paid", key="card", columns={"joined_at": "occurred_at"}'),
+        "the left side has a column named joined_at",
+        "of that name itself",
+    ),
+    "e: a changelog on the right": (
+        join(right='of="customer_changed", key="customer"'),
+        "the right side customer_changed is a changelog",
+        "make it the left side",
+    ),
+    "e: a side that is no side": (
+        join().replace("Side(", "dict(", 1),
+        "InnerJoin's left is the dict",
+        "docs/views.md",
+    ),
+}
+WRONG = AGGREGATES | SEQUENCES | JOINS
+
+
+@pytest.mark.parametrize(("text", "reason", "hint"), WRONG.values(), ids=WRONG)
 def test_a_wrong_view_is_refused_with_file_reason_and_hint(tmp_path: Path, text: str, reason: str, hint: str) -> None:
     with pytest.raises(RegistryError) as refused:
         load(tmp_path, payments=text)
