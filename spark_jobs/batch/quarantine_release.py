@@ -25,8 +25,8 @@ def lsns(history: SchemaHistory, previous: int, cut: int) -> list[Range]:
         return []
     con = duckdb_reader.connect({})
     con.execute("CREATE TEMP TABLE accepted (lsn BIGINT, event_type VARCHAR, identity BLOB)")
-    quarantined = ds.field("topic").isin(topics) & (ds.field("lsn") <= previous)
-    for records in log_reader.portions_of(tables.QUARANTINE, quarantined):
+    older_ones = ds.field("topic").isin(topics) & (ds.field("lsn") <= previous)
+    for records in log_reader.quarantined(older_ones):
         for facts in record_outcomes.countable(decode_logged(records, history, cut).facts).values():
             con.register("facts", facts.select(["lsn", "event_type", "identity"]))
             con.execute("INSERT INTO accepted FROM facts")

@@ -69,7 +69,7 @@ def diff(name: str, limit: int) -> None:
     known = project_views()
     with ledger_step() as store:
         sources = with_unbuilt(known.by_id, store.current_sources())
-    head = max(coverage.covered(0), default=0)
+    head, _ = coverage.head()
     with refusing(ExplainError, NoTable):
         old, new, compared = difference(known, name, sources, head)
     click.echo(f"{old.id} against {new.id}, up to lsn {head}: columns {', '.join(compared.shape.columns)}")

@@ -36,7 +36,7 @@ def facts(upto: int, above: int = 0, cut: int = AS_LANDED) -> duckdb.DuckDBPyCon
         con.register("nothing", schema.empty_table())
         con.execute(f"CREATE TEMP TABLE {table} AS FROM nothing")
     history = log_reader.read_schema_history()
-    for portion in log_reader.portions((ds.field("lsn") <= upto) & (ds.field("lsn") > above), RECORDS_AT_ONCE):
+    for portion in log_reader.portions(ds.scalar(True), [(above + 1, upto)], RECORDS_AT_ONCE):
         decoded = decode_logged(portion, history, cut)
         made = {"rejects": decoded.rejects} | {all_of(name): rows for name, rows in decoded.facts.items()}
         for table, rows in made.items():

@@ -63,7 +63,7 @@ def explain(store: Store, views: Views, name: str, given: Sequence[str], limit: 
     view, sources = _served(find(views, name), name, views, ready(views, every, store.promoted()), every)
     key = _key(view, given)
     now, least = datetime.now(UTC), min(source.cut for source in sources.values())
-    merged = LocalAnswers(views, sources, max(coverage.covered(least), default=least), now)
+    merged = LocalAnswers(views, sources, max(coverage.head()[0], least), now)
     answer = rows_of(merged.con, f"SELECT * FROM ({merged.answer(view)}) WHERE {matching(key, view.served_keys)}")
     behind = _below(merged, view, key) if isinstance(view, ChainedView) else _stored(merged, view, key, now, limit)
     if not answer and not behind.get("speed"):

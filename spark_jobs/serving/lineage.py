@@ -3,9 +3,10 @@
 facts (lsn <= cut) | master.log decoded (lsn > cut, only the lsns with speed rows) -> Origin -> the record itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
@@ -16,6 +17,7 @@ from spark_jobs.engine.partials import of_facts
 from spark_jobs.expressions.dialect import Dialect
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader, log_reader, tables
+from spark_jobs.storage.lsn_ranges import joined
 from spark_jobs.storage.side_inputs import SideInputs
 
 D = Dialect.DUCKDB
@@ -86,7 +88,7 @@ def _placed(merged: LocalAnswers, sql: str) -> list[Origin]:
 
 def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Event type -> relation of the facts that the speed layer counted in those lsns."""
-    records = log_reader.records(ds.field("lsn").isin(lsns))
+    records = _landed(lsns, ds.scalar(True))
     of = (ds.field("view") == row_types.DUPLICATE_ROW) & ds.field("lsn").isin(lsns)
     place = {"lsn": ds.field("lsn"), **{name: ds.field("control", name) for name in ("topic", "partition", "offset")}}
     losers = duckdb_reader.dataset(tables.SPEED_PARTIALS).to_table(columns=place, filter=of)
@@ -97,12 +99,17 @@ def _decoded(merged: LocalAnswers, view: View, lsns: Sequence[int]) -> Iterator[
             yield event_type, f"decoded_{event_type}"
 
 
+def _landed(lsns: Collection[int], of: ds.Expression) -> pa.Table:
+    """The records of these lsns, which may lie far apart, that match."""
+    return log_reader.records(of & ds.field("lsn").isin(sorted(lsns)), joined((lsn, lsn) for lsn in lsns))
+
+
 def raw(places: Sequence[Origin]) -> list[dict[str, Any]]:
     """The records as they were delivered, in the order of their places: layer, place, time, value and key."""
     if not places:
         return []
-    of = ds.field("lsn").isin(sorted({p.lsn for p in places})) & ds.field("offset").isin([p.offset for p in places])
-    rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in log_reader.records(of).to_pylist()}
+    records = _landed({p.lsn for p in places}, ds.field("offset").isin([p.offset for p in places]))
+    rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in records.to_pylist()}
     there = ((place, rows[place[:4]]) for place in places if place[:4] in rows)
     return [
         {"layer": place.layer, **place._asdict(), "time": row["timestamp"], "value": row["value"], "key": row["key"]}

@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from spark_jobs.contracts import row_types, schema_history
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA, SchemaHistory
 from spark_jobs.speed.continuity import EMPTY, LogEnd, Range
-from spark_jobs.storage import data_files, ddl, log_reader, tables
-from spark_jobs.storage.data_files import Written
+from spark_jobs.storage import data_files, ddl, duckdb_reader, log_reader, tables
+from spark_jobs.storage.data_files import Bounds, Written
 from spark_jobs.storage.fencing import Fence
 
 BEFORE_ALL = 0
@@ -69,13 +69,13 @@ def log_end() -> LogEnd:
     path = tables.path(tables.MASTER_LOG)
     if not DeltaTable.is_deltatable(path):
         return EMPTY
-    log = DeltaTable(path)
-    files = pa.table(log.get_add_actions(flatten=True))
+    files = pa.table(DeltaTable(path).get_add_actions(flatten=True))
     newest = pc.max(files["max.lsn"]).as_py() if files.num_rows else None
     if not newest:
         return EMPTY
     last = (pc.field("lsn") == newest) & (pc.field("kind") == row_types.BATCH_ROW)
-    rows = log.to_pyarrow_dataset().to_table(columns=["batch"], filter=last)["batch"].to_pylist()
+    bounds: Bounds = {"lsn": [(newest, newest)], "kind": [(row_types.BATCH_ROW, row_types.BATCH_ROW)]}
+    rows = duckdb_reader.within(tables.MASTER_LOG, bounds).to_table(["batch"], last)["batch"].to_pylist()
     if not rows:
         raise RuntimeError(f"master.log has records at lsn {newest} without a control row; it was written by others")
     [batch] = rows

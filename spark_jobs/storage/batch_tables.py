@@ -16,14 +16,16 @@ from spark_jobs.storage.data_files import Committing, Written
 
 
 def create(table: str, schema: pa.Schema) -> None:
-    """Create a batch table, unless it exists.
+    """Create a batch table, unless it exists; one that does gets the properties that it has today.
 
     Delta refuses time travel past the two retention properties, so they are the longest promise; what is not needed
     any more is removed by `tidemark retention` alone.
     """
     kept = f"interval {settings().history_days} days"
-    properties = {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
+    retained = {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
+    properties = {**retained, **ddl.READ_AT_VERSIONS}
     ddl.create(table, schema, properties=properties)
+    ddl.keep_properties(table, properties)
 
 
 def files(table: str, version: int | None = None) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with the columns of row_types.RECORD.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, lsn_ranges, tables
 from spark_jobs.storage.data_files import files_within
+from spark_jobs.storage.lsn_ranges import Range
 from spark_jobs.storage.task_files import AHEAD, ARROW_ROWS, Batches, numbers, shares
 
 if TYPE_CHECKING:
@@ -64,19 +65,24 @@ class LogRecords:
         return [paths[share::shares] for share in range(shares)]
 
 
-def records(where: ds.Expression) -> pa.Table:
-    """The landed records that match, with the columns of RECORD."""
-    return pa.concat_tables([row_types.RECORD.empty_table(), *portions(where)])
+def records(where: ds.Expression, lsns: Iterable[Range]) -> pa.Table:
+    """The landed records in ranges of lsns that match, with the columns of RECORD."""
+    return pa.concat_tables([row_types.RECORD.empty_table(), *portions(where, lsns)])
 
 
-def portions(where: ds.Expression, rows_at_once: int = ARROW_ROWS) -> Iterator[pa.Table]:
-    """The landed records that match, some at a time."""
-    return portions_of(tables.MASTER_LOG, where & (ds.field("kind") == row_types.RECORD_ROW), rows_at_once)
+def portions(where: ds.Expression, lsns: Iterable[Range], rows_at_once: int = ARROW_ROWS) -> Iterator[pa.Table]:
+    """The landed records in ranges of lsns that match, some at a time; the log's other files cost nothing."""
+    ranges, only = [*lsns], row_types.RECORD_ROW
+    files = duckdb_reader.within(tables.MASTER_LOG, {"lsn": ranges, "kind": [(only, only)]})
+    return _portions(files, where & (ds.field("kind") == only) & lsn_ranges.within(ranges), rows_at_once)
 
 
-def portions_of(table: str, where: ds.Expression, rows_at_once: int = ARROW_ROWS) -> Iterator[pa.Table]:
-    """The records that match in the log, or in quarantine, some at a time."""
-    rows = duckdb_reader.dataset(table)
+def quarantined(where: ds.Expression) -> Iterator[pa.Table]:
+    """The quarantined records that match, some at a time."""
+    return _portions(duckdb_reader.dataset(tables.QUARANTINE), where, ARROW_ROWS)
+
+
+def _portions(rows: ds.Dataset, where: ds.Expression, rows_at_once: int) -> Iterator[pa.Table]:
     for batch in rows.scanner(row_types.RECORD.names, filter=where, batch_size=rows_at_once).to_batches():
         if batch.num_rows:
             yield pa.Table.from_batches([batch]).cast(row_types.RECORD)

@@ -34,8 +34,8 @@ class SideInputs:
             return {}
         if self._upto < lsn - 1:
             topics = sorted({project_contracts().of(name).topic for name in self._known})
-            of = (ds.field("lsn") > self._upto) & (ds.field("lsn") < lsn) & ds.field("topic").isin(topics)
-            self._take(decode_logged(log_reader.records(of), self.history).facts)
+            records = log_reader.records(ds.field("topic").isin(topics), [(self._upto + 1, lsn - 1)])
+            self._take(decode_logged(records, self.history).facts)
             self._upto = lsn - 1
         return {side_input_key(name): rows.filter(pc.less(rows["lsn"], lsn)) for name, rows in self._known.items()}
 

@@ -59,7 +59,7 @@ class Scene:
     @cached_property
     def head(self) -> int:
         """The newest lsn that has partials, or is built; the log may be one ahead."""
-        return max([self.cut, *coverage.covered(self.cut)])
+        return max(self.cut, coverage.head()[0])
 
     @cached_property
     def scope(self) -> Scope:

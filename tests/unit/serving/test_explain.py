@@ -15,6 +15,7 @@ from spark_jobs.ledger.store import Store
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.explain import ExplainError, Explanation, explain
 from spark_jobs.serving.explain_report import lines
+from spark_jobs.storage import coverage
 from tests.local_platform import START, Platform, event
 
 VIEWS = [
@@ -49,6 +50,23 @@ def why(store: Store, platform: Platform, view: str, *key: str, limit: int = 20)
 @pytest.fixture
 def platform(platform_home: Path) -> Platform:
     return Platform(VIEWS)
+
+
+def test_d2_where_the_log_ends_is_known_without_the_coverage_of_the_past(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    covered = coverage.covered
+
+    def recorded(above: int, upto: int | None = None) -> coverage.Covered:
+        asked.append(above)
+        return covered(above, upto)
+
+    monkeypatch.setattr(coverage, "covered", recorded)
+    for number in range(3):
+        platform.land([order(number)])
+    assert why(ledger.open(), platform, "orders_by_day", "store_id=3", DAY).head == 3
+    assert asked == [2]
 
 
 def test_batch_and_speed_parts_add_up_to_the_answer_and_each_record_is_named(platform: Platform) -> None:
