@@ -38,7 +38,7 @@ MANY_COLUMNS = 12
 @click.option("--repeats", default=50, show_default=True, help="SERVE: times each query is asked.")
 @click.option("--size", "sizes", multiple=True, type=int, help="REBUILD: events of the history; 1, 4 and 16 million.")
 @click.option("--batches", default=20_000, show_default=True, help="SOAK: micro-batches.")
-@click.option("--days", default=40, show_default=True, help="SOAK: days that they are spread over; 30 are kept.")
+@click.option("--days", default=66, show_default=True, help="SOAK: days that they are spread over; 30 are kept.")
 @click.option("--minutes", default=120, show_default=True, help="UPTIME: how long.")
 @click.option("--rate", default=2_000, show_default=True, help="UPTIME: events a second.")
 def main(

@@ -36,10 +36,10 @@ from spark_jobs.ledger.source import Source
 from spark_jobs.quality import recompute
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
-from spark_jobs.speed import catch_up, compaction, continuity, land, partials_table, trimming
+from spark_jobs.speed import catch_up, compaction, continuity, in_process, land, partials_table, trimming
 from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
 from spark_jobs.speed.partials_step import Derived, process
-from spark_jobs.storage import coverage, ddl, duckdb_reader, tables
+from spark_jobs.storage import batch_tables, coverage, ddl, duckdb_reader, tables
 from spark_jobs.storage.data_files import vacuum
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
@@ -49,8 +49,11 @@ DAY = 86_400
 VIEWS = ("orders_by_day", "bus_latest", "word_count")
 ASKED, WHERE = "orders_by_day", "store_id = 1"
 NIGHTS_KEPT = 30
-SETTLING = 12
-"""Days until a week of the first tier lies behind; slopes are of the whole weeks after them."""
+FILLING = 8
+"""Days past those nights until all is there that uptime gives: a file of a week is trimmed as a whole. Slopes are of
+the whole weeks after them."""
+WINDOW = 180
+"""Ids that the window holds, of three a micro-batch: by number, as its seconds would be those of the machine."""
 BEGAN = 2_860.0 * 7 * DAY
 """Midnight of a day at which a week of compaction begins."""
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
@@ -77,18 +80,20 @@ class Figures:
         self.add(name, (time.process_time() - begun) * 1000)
 
     def rows(self) -> list[Row]:
-        """A row per figure: the first and the last week that count, by the medians of their days, and the slope."""
+        """A row per figure, by the medians of its days: its second week, the first and last that count, the slope."""
         return [_row(name, [statistics.median(day) for day in days if day]) for name, days in self.days.items()]
 
 
 def _row(name: str, days: list[float]) -> Row:
     """By weeks, as files of partials go up and down within one; the slope is the median one between two weeks."""
-    steady = days[-((len(days) - SETTLING) // 7 * 7) :] if len(days) >= SETTLING + 7 else days
+    filled = len(days) - NIGHTS_KEPT - FILLING
+    steady = days[-(filled // 7 * 7) :] if filled >= 7 else days
     weeks = [statistics.mean(steady[first : first + 7]) for first in range(0, len(steady), 7)]
     slopes = [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(weeks), 2)] or [0.0]
     return {
         "figure": name,
         "days": len(days),
+        "second_week": statistics.mean(days[7:14] or days),
         "first": weeks[0],
         "last": weeks[-1],
         "most": max(days),
@@ -122,7 +127,7 @@ class Uptime:
         partials_table.create(self.views)
         self.fence, self.turn = Fence(1), threading.Lock()
         self.writer = InProcessWriter(EVERY_SCHEMA, self.fence)
-        self.window, self.lsn = IdWindow(settings().id_window_seconds, 1_000_000), 0
+        self.window, self.lsn = _window(), 0
         self.nights: list[dt.datetime] = []
 
     @property
@@ -135,13 +140,19 @@ class Uptime:
         records = pa.Table.from_pylist([self.place.record(one) for one in _events(self.lsn)], row_types.RECORD)
         taken = [continuity.Range(topic, 0, 0, offset) for topic, offset in self.place.offsets.items()]
         started_at, figures = dt.datetime.now(dt.UTC), self.figures
-        with figures.cpu("micro-batch, ms"):
+        with figures.cpu("micro-batch, ms"), patch.object(in_process, "batch_row", self._batch_row):
             with figures.cpu("append to master.log, ms"):
                 self.writer.land(records, self.lsn, land.control(1, taken, {}, started_at))
             batch, known = Timed(self.writer.decode(records, self.lsn), figures), SideInputs([], 0)
             process(batch, {self.lsn: records.num_rows}, self.views, self.window, known, started_at)
         with figures.cpu("compaction per micro-batch, ms"):
             compaction.compact(self.turn, self.fence, self.now)
+
+    def _batch_row(self, *about: Any) -> pa.Table:
+        """The control row, landed today; the log's files are those of a day."""
+        row, today = land.batch_row(*about), dt.datetime.fromtimestamp(self.now, dt.UTC).date()
+        at = row.column_names.index("landed_on")
+        return row.set_column(at, row.schema.field(at), pa.array([today], pa.date32()))
 
     def ask(self) -> None:
         """What a reader does, and what they leave behind, now."""
@@ -161,7 +172,7 @@ class Uptime:
         with self.figures.cpu("start, ms"):
             land.create()
             head = land.log_end().lsn
-            partials_table.restore_window(IdWindow(settings().id_window_seconds, 1_000_000), head)
+            partials_table.restore_window(_window(), head)
             floors = {view.column: source.cut for view in self.views if (source := self._sources().get(view.id))}
             lacking = list(catch_up.all_gaps({view.column: 0 for view in self.views} | floors, 0))
         assert not lacking, lacking
@@ -182,8 +193,8 @@ class Uptime:
     def _built(self, parts: LocalAnswers, view: View) -> Source:
         """The view's partials up to now in a new version of its table."""
         rows = parts.con.sql(f"FROM {serving_plan.merged(view, parts)}").to_arrow_table()  # type: ignore[arg-type]
-        path = tables.path(view.tables[0])
-        write_deltalake(path, rows, mode="overwrite")
+        batch_tables.create(view.tables[0], rows.schema)
+        write_deltalake(tables.path(view.tables[0]), rows, mode="overwrite")
         return Source(duckdb_reader.version(view.tables[0]), None, self.lsn, None)
 
     def _sources(self) -> dict[str, Source]:
@@ -199,6 +210,10 @@ class Uptime:
             if sorted(map(repr, parts.con.sql(parts.own(view)).fetchall()))
             != sorted(map(repr, log.sql(recompute.answer(log, view)).fetchall()))
         ]
+
+
+def _window() -> IdWindow:
+    return IdWindow(settings().id_window_seconds, settings().id_window_max_ids)
 
 
 def _events(number: int) -> list[dict[str, Any]]:
@@ -243,15 +258,19 @@ def _state(uptime: Uptime) -> str:
 
 @contextmanager
 def _home() -> Iterator[None]:
-    """A platform of one's own, whose window of ids and whose Delta log are as short as its time is compressed."""
+    """A platform of one's own. What it keeps of its Delta logs and of the ids it has seen goes by numbers: minutes of
+    the machine's clock would hold the more commits the faster it is.
+    """
     home = tempfile.mkdtemp(prefix="tidemark-soak-")
-    os.environ |= {"TIDEMARK_HOME": home, "TIDEMARK_ID_WINDOW_SECONDS": "60"}
+    changed = {"TIDEMARK_HOME": home, "TIDEMARK_ID_WINDOW_MAX_IDS": str(WINDOW)}
+    os.environ |= changed
     settings.cache_clear()
-    short = {"delta.logRetentionDuration": "interval 1 minute"}
+    short = {"delta.logRetentionDuration": "interval 0 seconds"}
     try:
         with patch.dict(ddl.COMMITTED_OFTEN, short), patch.dict(ddl.GROWS_FOR_EVER, short):
             yield
     finally:
         shutil.rmtree(home, ignore_errors=True)
-        del os.environ["TIDEMARK_HOME"], os.environ["TIDEMARK_ID_WINDOW_SECONDS"]
+        for name in changed:
+            del os.environ[name]
         settings.cache_clear()
