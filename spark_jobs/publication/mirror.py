@@ -16,10 +16,8 @@ from spark_jobs.contracts.row_types import INSTANT
 from spark_jobs.ledger.schema import MIRRORED, Base, Instant
 from spark_jobs.ledger.store import Store
 from spark_jobs.storage import ddl, tables
-from spark_jobs.storage.data_files import vacuum
+from spark_jobs.storage.vacuum import UNREAD_HOURS, vacuum
 
-UNREAD_HOURS = 24
-"""How long a file stays that the newest version does not name."""
 ARROW = {Instant: INSTANT, Boolean: pa.bool_(), Integer: pa.int64(), Float: pa.float64(), Text: pa.string()}
 
 

@@ -16,10 +16,8 @@ from spark_jobs.publication.names import Execute
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
-from spark_jobs.storage.data_files import vacuum
+from spark_jobs.storage.vacuum import UNREAD_HOURS, vacuum
 
-GRACE_HOURS = 24
-"""Files that a table dropped this recently stay: a reader may have begun before."""
 FACTS_KEPT_HOURS = 7 * 24
 """Facts are read at their newest version; older versions serve queries under way, and looking back a little."""
 
@@ -39,7 +37,7 @@ def retain(
     views: Views,
     event_types: Iterable[str],
     connect: Callable[[], AbstractContextManager[Execute]],
-    grace_hours: int = GRACE_HOURS,
+    grace_hours: int = UNREAD_HOURS,
 ) -> Retained:
     """Do all of it, while no run is at work (else RunActive). `connect` is called only if a pin is due."""
     with store.maintenance("retention"):

@@ -15,11 +15,9 @@ from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 from spark_jobs.speed.partials_table import OPEN, in_window
 from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import vacuum
 from spark_jobs.storage.fencing import Fence
+from spark_jobs.storage.vacuum import UNREAD_HOURS, vacuum
 
-UNREAD_HOURS = 24
-"""How long a file stays that the newest version does not name; every reader is faster."""
 TOLD_DAYS = 90
 """How long the ledger keeps requests, epochs, and builds that nobody can read any more."""
 

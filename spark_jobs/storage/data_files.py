@@ -217,21 +217,6 @@ def discard(files: Iterable[Written]) -> None:
         fs.delete_file(f"{base}/{file.path}")
 
 
-def vacuum(root: str, hours: int, keep: Sequence[int] = ()) -> int:
-    """Remove files of the table at `root` older than `hours` that no version in `keep` nor the newest one names.
-
-    Returns how many; 0 where there is no table. Only the table's writer may do so. Files that a process left when it
-    died before its commit go too.
-    """
-    if not DeltaTable.is_deltatable(root):
-        return 0
-    table = DeltaTable(root)
-    rule = {"retention_hours": hours, "enforce_retention_duration": False, "keep_versions": list(keep), "full": True}
-    if not table.vacuum(dry_run=True, **rule):
-        return 0  # a vacuum of nothing would still add two versions
-    return len(table.vacuum(dry_run=False, **rule))
-
-
 def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
     """The flat add actions of the files that can hold rows in the bounds; a file without statistics can."""
     files = pa.table(table.get_add_actions(flatten=True))

@@ -40,9 +40,9 @@ from spark_jobs.speed import catch_up, compaction, continuity, in_process, land,
 from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
 from spark_jobs.speed.partials_step import Derived, process
 from spark_jobs.storage import batch_tables, coverage, ddl, duckdb_reader, tables
-from spark_jobs.storage.data_files import vacuum
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
+from spark_jobs.storage.vacuum import vacuum
 from tests.local_platform import Platform, event
 
 DAY = 86_400

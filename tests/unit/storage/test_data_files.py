@@ -10,7 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import FileWriter, vacuum
+from spark_jobs.storage.data_files import FileWriter
+from spark_jobs.storage.vacuum import vacuum
 from tests.unfenced import freely
 
 LOG = tables.MASTER_LOG
