@@ -17,8 +17,8 @@ from spark_jobs.storage.data_files import Bounds
 SPAN = "span"
 OPEN = 0
 """The span of rows as they were committed; `compaction` takes them to periods of the clock, as `tiers` says."""
-LOOK_BACK = 5_000
-"""Lsns that are looked at together."""
+LOOK_BACK = 500
+"""Lsns that are looked at first; then twice as many each time."""
 
 
 def create(views: Sequence[View]) -> None:
@@ -42,13 +42,13 @@ def restore_window(window: IdWindow, head: int) -> None:
 def in_window(head: int) -> list[tuple[int, dt.datetime]]:
     """The lsns up to `head`, and when each was computed, whose ids a window holds after them; in the log's order.
 
-    It looks back from head portion by portion, so that what came before costs nothing.
+    It looks back from head portion by portion, so that what came before costs no more than the window itself.
     """
     found: list[tuple[int, dt.datetime]] = []
-    age, ids, below = dt.timedelta(0), 0, head + 1
+    age, ids, below, many = dt.timedelta(0), 0, head + 1, LOOK_BACK
     keep, most = dt.timedelta(seconds=settings().id_window_seconds), settings().id_window_max_ids
     while below > 1:
-        above = max(below - LOOK_BACK, 1)
+        above = max(below - many, 1)
         columns = {"lsn": pc.field("lsn")} | {name: pc.field("control", name) for name in ("finished_at", "facts")}
         rows = read(row_types.BATCH_ROW, columns, above, below - 1)
         rows = rows.filter(pc.is_valid(rows["finished_at"]))
@@ -60,7 +60,7 @@ def in_window(head: int) -> list[tuple[int, dt.datetime]]:
             ids += row["facts"] or 0
         if found and not rows.num_rows:
             break  # what was before is trimmed
-        below = above
+        below, many = above, 2 * many
     return found[::-1]
 
 

@@ -1,15 +1,36 @@
 """What a start reads depends on what is live, not on how long the log is."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.registry.views import project_views
+from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.storage.side_inputs import SideInputs
 from tests.local_platform import Platform, event
+
+
+def test_d2_the_window_of_ids_is_found_without_reading_much_more_than_it(
+    platform_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, looked_at = Platform(("orders_by_day",)), list[tuple[int, int]]()
+    for _ in range(9):
+        place.land([event("order_placed")])
+    read = partials_table.read
+
+    def recorded(kind: str, columns: Any, first: int, last: int) -> Any:
+        looked_at.append((first, last))
+        return read(kind, columns, first, last)
+
+    monkeypatch.setattr(partials_table, "LOOK_BACK", 1)
+    monkeypatch.setattr(partials_table, "read", recorded)
+    monkeypatch.setattr(partials_table, "settings", lambda: settings().model_copy(update={"id_window_max_ids": 2}))
+    assert [lsn for lsn, _ in partials_table.in_window(9)] == [8, 9]
+    assert looked_at == [(9, 9), (7, 8)]
 
 
 def test_d2_a_start_makes_no_dataset_of_all_files_of_the_log(
