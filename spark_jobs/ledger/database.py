@@ -42,7 +42,7 @@ def connect(at: URL | None = None) -> Engine:
     """Open the ledger: its tables are created, and its schema version is checked."""
     at = at or url()
     engine = _sqlite(at) if at.get_backend_name() == "sqlite" else create_engine(at, pool_pre_ping=True)
-    if Base.metadata.tables.keys() - inspect(engine).get_table_names():
+    if _lacking(engine):
         _create(engine)
     with engine.connect() as connection:
         version = connection.scalar(select(Meta.value).where(Meta.name == "schema_version"))
@@ -60,12 +60,22 @@ def _lock(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITE_LOCK})
 
 
+def _lacking(engine: Engine) -> set[str]:
+    """Tables that are not there, and indexes: an older version of the program made its tables without."""
+    known = inspect(engine)
+    indexes = {index["name"] for of_table in known.get_multi_indexes().values() for index in of_table}
+    names = {str(index.name) for table in Base.metadata.tables.values() for index in table.indexes}
+    return (Base.metadata.tables.keys() - known.get_table_names()) | (names - indexes)
+
+
 def _create(engine: Engine) -> None:
-    """Create the tables that are lacking; two processes may do so at once, and both succeed."""
+    """Create what is lacking; two processes may do so at once, and both succeed."""
     try:
         with engine.execution_options(immediate=True).begin() as connection:
             _lock(connection)
             Base.metadata.create_all(connection)
+            for index in (index for table in Base.metadata.tables.values() for index in table.indexes):
+                index.create(connection, checkfirst=True)
             if connection.scalar(select(Meta.value).where(Meta.name == "schema_version")) is None:
                 connection.execute(insert(Meta).values(name="schema_version", value=str(SCHEMA_VERSION)))
     except IntegrityError:

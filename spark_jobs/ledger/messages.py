@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import select, update
 
 from spark_jobs.ledger.database import Sessions
 from spark_jobs.ledger.schema import AlertsSent, Epoch, Heartbeat, Request
@@ -59,13 +59,6 @@ class Messages(Sessions):
         """Put back, at a start, the requests that the application's last life took and did not answer."""
         with self.write() as session:
             session.execute(update(Request).where(Request.state == "taken").values(state="pending"))
-
-    def forget_messages(self, before: datetime) -> None:
-        """Remove the requests that were answered, and the epochs that began, before that time; never the last epoch."""
-        with self.write() as session:
-            session.execute(delete(Request).where(Request.answered_at < before))
-            last = select(func.max(Epoch.id)).scalar_subquery()
-            session.execute(delete(Epoch).where(Epoch.started_at < before, Epoch.id < last))
 
     def alerts_sent(self) -> dict[str, int]:
         """View column -> the lsn up to which its alerts are sent."""

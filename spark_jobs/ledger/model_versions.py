@@ -80,7 +80,7 @@ def _intend(session: Session, model: str, version: int, reason: str) -> ModelPro
         raise LedgerError(
             f"decision {before[-1].decision} about {model} is unfinished; try again, it is finished first"
         )
-    decision, now = len(before) + 1, datetime.now(UTC)
+    decision, now = before[-1].decision + 1 if before else 1, datetime.now(UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # what an event can say
     # A way back is a new decision with a new id. Its time is part of the id, as another ledger counts anew.
     event_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"tidemark:model/{model}/{decision}/{now.isoformat()}"))

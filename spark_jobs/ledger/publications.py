@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from sqlalchemy import Select, delete, func, select
+from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import LedgerError, Sessions
 from spark_jobs.ledger.schema import Build, HotKey, Pin, Publication, PublicationView, ServingView
 from spark_jobs.ledger.source import Source
 
 INTENT = select(Publication).where(Publication.state == "intent")
+LIVE = ("intent", "done")
+"""States of publications that somebody may read, or go back to."""
 
 
 class Publications(Sessions):
@@ -91,8 +94,8 @@ class Publications(Sessions):
             return {row[0]: row[1] for row in session.execute(done)}
 
     def live_publications(self) -> list[Publication]:
-        """All that may be read, rolled back to, pinned or finished: everything not expired."""
-        return self.all(select(Publication).where(Publication.state != "expired"))
+        """All that may be read, rolled back to, pinned or finished: everything not expired; the newest first."""
+        return self.all(select(Publication).where(Publication.state.in_(LIVE)).order_by(Publication.id.desc()))
 
     def sources(self, publication: Publication | int | None) -> dict[str, Source]:
         """View id -> source of one publication; none where nothing is published yet."""
@@ -110,7 +113,10 @@ class Publications(Sessions):
     def _sources(self, query: Select[PublicationView] | Select[Build]) -> dict[str, Source]:
         hot: dict[tuple[str, int | None], list[str]] = defaultdict(list)
         with self.read() as session:
-            for key in session.scalars(select(HotKey).order_by(HotKey.digest)):
+            rows = session.scalars(query).all()
+            ids, versions = {row.view_id for row in rows}, {row.batch_version for row in rows}
+            shown = HotKey.view_id.in_(ids) & HotKey.batch_version.in_(versions)
+            for key in session.scalars(select(HotKey).where(shown).order_by(HotKey.digest)):
                 hot[key.view_id, key.batch_version].append(key.digest)
             return {
                 row.view_id: Source(
@@ -120,24 +126,13 @@ class Publications(Sessions):
                     horizon=row.horizon,
                     hot_keys=tuple(hot[row.view_id, row.batch_version]),
                 )
-                for row in session.scalars(query)
+                for row in rows
             }
 
     def lowest_live_cut(self) -> int:
         """The lsn up to which nobody reads speed partials; 0 when nothing was published."""
-        cuts = select(func.min(PublicationView.cut)).join(Publication).where(Publication.state != "expired")
+        cuts = select(func.min(PublicationView.cut)).join(Publication).where(Publication.state.in_(LIVE))
         return self.first(cuts) or 0
-
-    def forget_builds(self, before: datetime) -> None:
-        """Remove the builds, and the hot keys, of versions that are older than any that may be read again."""
-        with self.write() as session:
-            lowest = select(PublicationView.view_id, func.min(PublicationView.batch_version)).join(Publication)
-            live = lowest.where(Publication.state != "expired").group_by(PublicationView.view_id)
-            for view_id, version in session.execute(live).all():
-                if version is not None:
-                    old = (Build.view_id == view_id, Build.batch_version < version, Build.finished_at < before)
-                    session.execute(delete(Build).where(*old))
-                    session.execute(delete(HotKey).where(HotKey.view_id == view_id, HotKey.batch_version < version))
 
     def serving_sql(self) -> dict[str, str]:
         """Serving view -> the text it was last given."""
@@ -186,3 +181,16 @@ class Publications(Sessions):
 def in_force() -> Select[Publication]:
     """Done, the newest first. An expired publication was done once, so it still tells what was in force."""
     return select(Publication).where(Publication.state.in_(("done", "expired"))).order_by(Publication.id.desc())
+
+
+def built_by(session: Session, publication: Publication) -> Publication:
+    """The publication whose run built what this one shows: itself, or the one that it restores or extends.
+
+    The first of all where no run did.
+    """
+    while publication.run_id is None:
+        before = publication.id - 1 if publication.restores is None else publication.restores
+        if (shown := session.get(Publication, before)) is None:
+            break
+        publication = shown
+    return publication

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, true, update
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import LedgerError
 from spark_jobs.ledger.leases import Busy, Held, Leases, kept_alive
-from spark_jobs.ledger.publications import in_force
-from spark_jobs.ledger.schema import Audit, Build, HotKey, Publication, Run
+from spark_jobs.ledger.publications import built_by, in_force
+from spark_jobs.ledger.schema import Audit, Build, HotKey, Run
 from spark_jobs.ledger.source import Source
 from spark_jobs.settings import settings
 
@@ -110,8 +110,8 @@ class Runs(Leases):
         """This run, and all that began after the run whose builds the publication in force shows."""
         with self.read() as session:
             base = _base_run(session)
-            runs = session.scalars(select(Run).order_by(Run.started_at))
-            return [run for run in runs if run.run_id == run_id or base is None or run.started_at > base.started_at]
+            since = true() if base is None else Run.started_at > base.started_at
+            return [*session.scalars(select(Run).where(since | (Run.run_id == run_id)).order_by(Run.started_at))]
 
     def runs_since_built(self, run_id: str, sources: Mapping[str, Source]) -> dict[str, list[Run]]:
         """View id -> this run, and all that began after the one that built its source; all, where none is known.
@@ -119,12 +119,15 @@ class Runs(Leases):
         A view that was held back shows an older build than the publication in force.
         """
         with self.read() as session:
-            runs = session.scalars(select(Run).order_by(Run.started_at)).all()
-            began = {run.run_id: run.started_at for run in runs}
             built: dict[str, datetime] = {}
-            for build in session.scalars(select(Build).where(Build.run_id != run_id)):
+            versions = {source.batch_version for source in sources.values()}
+            of_sources = Build.view_id.in_(sources) & Build.batch_version.in_(versions)
+            builds = select(Build, Run.started_at).join(Run).where(of_sources, Build.run_id != run_id)
+            for build, began in session.execute(builds).all():
                 if _is_of(build, sources.get(build.view_id)):
-                    built[build.view_id] = max(began[build.run_id], built.get(build.view_id, began[build.run_id]))
+                    built[build.view_id] = max(began, built.get(build.view_id, began))
+            since = Run.started_at > min(built.values()) if built.keys() >= sources.keys() and built else true()
+            runs = session.scalars(select(Run).where(since | (Run.run_id == run_id)).order_by(Run.started_at)).all()
         return {
             view_id: [
                 run for run in runs if run.run_id == run_id or view_id not in built or run.started_at > built[view_id]
@@ -212,8 +215,7 @@ def _revived(run: Run, now: datetime) -> Run:
 
 
 def _base_run(session: Session) -> Run | None:
-    """The run that built what the publication in force shows: its own, or that of the one it restores or extends."""
+    """The run that built what the publication in force shows."""
     shown = session.scalars(in_force().limit(1)).first()
-    while shown is not None and shown.run_id is None:
-        shown = session.get(Publication, shown.id - 1 if shown.restores is None else shown.restores)
-    return None if shown is None else session.get(Run, shown.run_id)
+    base = None if shown is None else built_by(session, shown)
+    return None if base is None or base.run_id is None else session.get(Run, base.run_id)

@@ -1,12 +1,24 @@
 """The ledger's tables: every decision of the platform, in relational form.
 
-Instants are UTC and time-zone aware; JSON columns hold plain dictionaries and lists.
+Instants are UTC and time-zone aware; JSON columns hold plain dictionaries and lists. What is asked again and again has
+an index, as decisions stay for years (see `forgetting`).
 """
 
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, ForeignKey, Integer, Text, TypeDecorator, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 SCHEMA_VERSION = 1
@@ -54,15 +66,16 @@ class Run(Base):
     """One logical batch run. `state`: active, failed, superseded or finished; `step`: the last step that ended."""
 
     __tablename__ = "runs"
+    __table_args__ = (Index("ix_runs_step_cut", "step", "cut"),)
     run_id: Mapped[str] = mapped_column(primary_key=True)
     mode: Mapped[str] = mapped_column(default="changed")
     days: Mapped[list[str]] = mapped_column(default=list)
     previous_cut: Mapped[int] = mapped_column(default=0)
     cut: Mapped[int] = mapped_column(default=0)
     cut_at: Mapped[datetime | None]
-    state: Mapped[str] = mapped_column(default="active")
+    state: Mapped[str] = mapped_column(default="active", index=True)
     step: Mapped[str] = mapped_column(default="plan")
-    started_at: Mapped[datetime]
+    started_at: Mapped[datetime] = mapped_column(index=True)
     progressed_at: Mapped[datetime]
     error: Mapped[str | None] = mapped_column(Text)
     summary: Mapped[dict[str, Any]] = mapped_column(default=dict)
@@ -72,6 +85,7 @@ class Build(Base):
     """What a run wrote for one view: the versions of its Delta tables (`results_version`: sequence views)."""
 
     __tablename__ = "builds"
+    __table_args__ = (Index("ix_builds_version", "view_id", "batch_version"),)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
     view_id: Mapped[str] = mapped_column(primary_key=True)
     mode: Mapped[str]
@@ -103,7 +117,7 @@ class Audit(Base):
     passed: Mapped[bool]
     warnings: Mapped[int]
     docs_url: Mapped[str | None]
-    at: Mapped[datetime]
+    at: Mapped[datetime] = mapped_column(index=True)
 
 
 class Publication(Base):
@@ -115,7 +129,7 @@ class Publication(Base):
     run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.run_id"), unique=True)
     restores: Mapped[int | None]
     cut: Mapped[int]
-    state: Mapped[str] = mapped_column(default="intent")
+    state: Mapped[str] = mapped_column(default="intent", index=True)
     intended_at: Mapped[datetime] = mapped_column(default=now)
     done_at: Mapped[datetime | None]
     expired_at: Mapped[datetime | None]
@@ -162,7 +176,7 @@ class Request(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     kind: Mapped[str]
     arguments: Mapped[dict[str, Any]]
-    state: Mapped[str] = mapped_column(default="pending")
+    state: Mapped[str] = mapped_column(default="pending", index=True)
     answer: Mapped[dict[str, Any]] = mapped_column(default=dict)
     asked_at: Mapped[datetime] = mapped_column(default=now)
     answered_at: Mapped[datetime | None]
@@ -230,7 +244,7 @@ class Alarm(Base):
     message: Mapped[str] = mapped_column(Text)
     runbook: Mapped[str]
     raised_at: Mapped[datetime] = mapped_column(default=now)
-    cleared_at: Mapped[datetime | None]
+    cleared_at: Mapped[datetime | None] = mapped_column(index=True)
     acknowledged_at: Mapped[datetime | None]
     acknowledged_by: Mapped[str | None]
     raise_told_at: Mapped[datetime | None]

@@ -8,6 +8,7 @@ from sqlalchemy import URL
 
 from spark_jobs.ledger.alarms import Alarms
 from spark_jobs.ledger.database import LedgerError, connect
+from spark_jobs.ledger.forgetting import Forgetting
 from spark_jobs.ledger.leases import Busy
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
@@ -19,8 +20,8 @@ from spark_jobs.ledger.view_versions import ViewVersions
 __all__ = ["Busy", "LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Alarms, Runs, Publications, ViewVersions, ModelVersions, Verifications):
-    """Messages, alarms, leases, runs and audits, publications and pins, definitions, models, checks."""
+class Store(Messages, Alarms, Runs, Publications, ViewVersions, ModelVersions, Verifications, Forgetting):
+    """Messages, alarms, leases, runs and audits, publications and pins, definitions, models, checks, and their end."""
 
 
 def open(at: URL | None = None) -> Store:

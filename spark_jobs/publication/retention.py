@@ -51,6 +51,7 @@ def retain(
         files = {table: vacuum(tables.path(table), grace_hours, keep) for table, keep in kept.items()}
         for table in [*tables.decoded(event_types), tables.IDENTITIES, tables.VIEW_REJECTS]:
             files[table] = vacuum(tables.path(table), FACTS_KEPT_HOURS)
+        store.forget_history(datetime.now(UTC) - timedelta(days=settings().history_days))
         trim_up_to = store.lowest_live_cut()
         if trim_up_to > 0:
             store.request("trim", up_to_lsn=trim_up_to)

@@ -45,7 +45,7 @@ def _target(store: Store, to: int | None) -> Publication:
     if current is None:
         raise PublishRefused("nothing is published yet")
     shown = current.id if current.restores is None else current.restores
-    live = [p for p in store.publications() if p.state == "done" and p.kind != "rollback"]
+    live = [p for p in store.live_publications() if p.state == "done" and p.kind != "rollback"]
     wanted = [p for p in live if (p.id < shown if to is None else p.id == to and p.id != shown)]
     if not wanted:
         what = f"publication {to}" if to is not None else f"a publication before {shown}"

@@ -1,4 +1,4 @@
-"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD, SOAK and UPTIME, as a table and as JSON.
+"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD, NIGHTS, SOAK and UPTIME, as a table and as JSON.
 
 Nothing is asserted about time: a run counts only where its answers are right, and then says what it took.
 """
@@ -18,6 +18,7 @@ from spark_jobs.settings import ROOT
 from tests.bench.drain import drain
 from tests.bench.fresh import fresh
 from tests.bench.keys import keys
+from tests.bench.nights import nights
 from tests.bench.rebuild import rebuild
 from tests.bench.serve import serve
 from tests.bench.soak import soak
@@ -30,7 +31,9 @@ MANY_COLUMNS = 12
 
 @click.command()
 @click.argument(
-    "names", nargs=-1, type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "soak", "uptime"])
+    "names",
+    nargs=-1,
+    type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "nights", "soak", "uptime"]),
 )
 @click.option("--events", default=4_000_000, show_default=True, help="DRAIN, VIEWS, KEYS: the backlog.")
 @click.option("--rounds", default=2, show_default=True, help="DRAIN: turns of each peer.")
@@ -66,6 +69,7 @@ def main(
         "views": lambda: views(events, (1, 5, 15, 30, 1_000), say),
         "keys": lambda: keys(events, say),
         "rebuild": lambda: rebuild(sizes or (1_000_000, 4_000_000, 16_000_000), say),
+        "nights": lambda: nights((30, 3_650), say),
         "soak": lambda: soak(batches, days, say),
         "uptime": lambda: uptime(minutes, rate, say),
     }

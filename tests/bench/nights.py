@@ -1,0 +1,151 @@
+"""NIGHTS: what the ledger's frequent questions cost after a month of nightly runs, and after ten years of them.
+
+rows as nights leave them -> an SQLite ledger -> each question, CPU milliseconds.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, insert
+
+from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.runs import AGREEMENT
+from spark_jobs.ledger.schema import Alarm, Audit, Base, Build, Publication, PublicationView, Run, Verification
+from spark_jobs.ledger.store import Store
+
+VIEWS = [f"view_{number}" for number in range(40)]
+LIVE, BUILDS_KEPT = 30, 90
+REPEATS = 20
+AGREED = [{"view": view, "rows": 1000, "differing": 3, "causes": {"late": 3}, "unexplained": []} for view in VIEWS]
+LAWS = {f"I{number}": {"status": "holds", "rows": 1000, "seconds": 0.1, "said": "as promised"} for number in range(88)}
+
+
+COUNTED = "publications of each kind"
+"""Counts them all, once for each look at the metrics."""
+QUESTIONS: dict[str, Callable[[Store], object]] = {
+    "sources of the publication in force": Store.current_sources,
+    "lowest cut that somebody reads": Store.lowest_live_cut,
+    "lsn up to which facts are complete": Store.decoded_cut,
+    "runs since the sources were built": lambda store: store.runs_since_built("new", store.current_sources()),
+    "runs since the publication in force": lambda store: store.runs_since_base("new"),
+    "publications that may be read": Store.live_publications,
+    "newest runs": Store.runs,
+    "newest verdict": Store.last_audit,
+    "what rings": Store.raised_alarms,
+    "a request that waits": lambda store: store.next_request("trim"),
+    "heartbeat": lambda store: store.heartbeat("speed"),
+    COUNTED: Store.publications_of_each_kind,
+}
+
+
+def nights(kept: tuple[int, ...], say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """A row per question, a column per number of nights that the ledger keeps."""
+    rows: dict[str, dict[str, Any]] = {}
+    for number in kept:
+        with tempfile.TemporaryDirectory(prefix="tidemark-nights-") as folder:
+            file = Path(folder, "ledger.db")
+            store = ledger.open(URL.create("sqlite+pysqlite", database=str(file)))
+            fill(store, number)
+            for name, ask in QUESTIONS.items():
+                rows.setdefault(name, {"question": name})[f"{number:,} nights, ms"] = round(_cpu(ask, store), 2)
+            store.close()  # what the log beside it holds goes into the file
+            say(f"{number:,} nights: {file.stat().st_size / 2**20:,.0f} MiB")
+    return list(rows.values())
+
+
+def fill(store: Store, number: int) -> None:
+    """The rows of so many nights, of which the last LIVE may be read and the last BUILDS_KEPT have their builds."""
+    begin = datetime.now(UTC) - timedelta(days=number)
+    with store.write() as session:
+        for table, rows in _rows(number, begin):
+            session.execute(insert(Base.metadata.tables[table]), list(rows))
+
+
+def _rows(number: int, begin: datetime) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    at = [begin + timedelta(days=night) for night in range(number)]
+    every = range(number)
+    run = {"mode": "changed", "days": [], "state": "finished", "step": "publish", "summary": {AGREEMENT: AGREED}}
+    about = {"mode": "changed", "horizon": None, "results_version": None, "row_count": 1, "seconds": 1.0}
+    states = ["expired" if night < number - LIVE else "done" for night in every]
+    yield (
+        Run.__tablename__,
+        (
+            {
+                "run_id": f"r{n}",
+                "previous_cut": n * 100,
+                "cut": n * 100 + 100,
+                "started_at": at[n],
+                "progressed_at": at[n],
+                **run,
+            }
+            for n in every
+        ),
+    )
+    yield Audit.__tablename__, ({"run_id": f"r{n}", "passed": True, "warnings": 0, "at": at[n]} for n in every)
+    yield (
+        Build.__tablename__,
+        (
+            {
+                "run_id": f"r{n}",
+                "view_id": view,
+                "cut": n * 100 + 100,
+                "batch_version": n,
+                "finished_at": at[n],
+                **about,
+            }
+            for n in every[-BUILDS_KEPT:]
+            for view in VIEWS
+        ),
+    )
+    yield (
+        Publication.__tablename__,
+        (
+            {"id": n, "kind": "batch", "run_id": f"r{n}", "cut": n * 100 + 100, "state": states[n], "done_at": at[n]}
+            for n in every
+        ),
+    )
+    yield (
+        PublicationView.__tablename__,
+        (
+            {"publication_id": n, "view_id": view, "batch_version": n, "cut": n * 100 + 100}
+            for n in every
+            for view in VIEWS
+        ),
+    )
+    yield (
+        Verification.__tablename__,
+        (
+            {"scope": "sample", "seed": n, "begun_at": at[n], "finished_at": at[n], "exit_code": 0, "findings": LAWS}
+            for n in every
+        ),
+    )
+    yield (
+        Alarm.__tablename__,
+        (
+            {
+                "name": "lag: orders",
+                "message": "late",
+                "runbook": "",
+                "raised_at": day,
+                "cleared_at": day,
+                "raise_told_at": day,
+            }
+            | {"clearing_told_at": day}
+            for day in at[-BUILDS_KEPT:]
+        ),
+    )
+
+
+def _cpu(ask: Callable[[Store], object], store: Store) -> float:
+    """The median of some turns; the first one, which prepares the statements, does not count."""
+    taken = []
+    for _ in range(REPEATS + 1):
+        begun = time.process_time()
+        ask(store)
+        taken.append((time.process_time() - begun) * 1000)
+    return statistics.median(taken[1:])
