@@ -180,7 +180,7 @@ class Publications(Sessions):
 
 def in_force() -> Select[Publication]:
     """Done, the newest first. An expired publication was done once, so it still tells what was in force."""
-    return select(Publication).where(Publication.state.in_(("done", "expired"))).order_by(Publication.id.desc())
+    return select(Publication).where(Publication.state != "intent").order_by(Publication.id.desc())
 
 
 def built_by(session: Session, publication: Publication) -> Publication:

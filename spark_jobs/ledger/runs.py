@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, true, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import LedgerError
@@ -110,8 +110,7 @@ class Runs(Leases):
         """This run, and all that began after the run whose builds the publication in force shows."""
         with self.read() as session:
             base = _base_run(session)
-            since = true() if base is None else Run.started_at > base.started_at
-            return [*session.scalars(select(Run).where(since | (Run.run_id == run_id)).order_by(Run.started_at))]
+            return _since(session, run_id, None if base is None else base.started_at)
 
     def runs_since_built(self, run_id: str, sources: Mapping[str, Source]) -> dict[str, list[Run]]:
         """View id -> this run, and all that began after the one that built its source; all, where none is known.
@@ -126,8 +125,8 @@ class Runs(Leases):
             for build, began in session.execute(builds).all():
                 if _is_of(build, sources.get(build.view_id)):
                     built[build.view_id] = max(began, built.get(build.view_id, began))
-            since = Run.started_at > min(built.values()) if built.keys() >= sources.keys() and built else true()
-            runs = session.scalars(select(Run).where(since | (Run.run_id == run_id)).order_by(Run.started_at)).all()
+            is_known = built.keys() >= sources.keys()
+            runs = _since(session, run_id, min(built.values(), default=None) if is_known else None)
         return {
             view_id: [
                 run for run in runs if run.run_id == run_id or view_id not in built or run.started_at > built[view_id]
@@ -212,6 +211,15 @@ def _revived(run: Run, now: datetime) -> Run:
         run.state, run.error = "active", None
     run.progressed_at = now
     return run
+
+
+def _since(session: Session, run_id: str, moment: datetime | None) -> list[Run]:
+    """The run, and all that began after that moment, or ever; in their order."""
+    later = select(Run) if moment is None else select(Run).where(Run.started_at > moment)
+    runs = {run.run_id: run for run in session.scalars(later)}
+    if (own := session.get(Run, run_id)) is not None:
+        runs[run_id] = own
+    return sorted(runs.values(), key=lambda run: run.started_at)
 
 
 def _base_run(session: Session) -> Run | None:
