@@ -184,7 +184,7 @@ class Settings(_Folders, BaseSettings):
         4.0, description="How long a publication compares the Thrift server's answers with those of the files."
     )
     history_days: int = Field(
-        3650, description="Longest age of a pin: what Delta lets readers of `batch.*` travel back."
+        3650, description="Longest age of a pin (what Delta lets readers of `batch.*` travel back), and of a decision."
     )
     verify_records: int = Field(
         200_000, description="A log of more records is verified by a sample, unless `--all`; about as many are in it."

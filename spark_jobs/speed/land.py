@@ -69,13 +69,14 @@ def log_end() -> LogEnd:
     path = tables.path(tables.MASTER_LOG)
     if not DeltaTable.is_deltatable(path):
         return EMPTY
-    files = pa.table(DeltaTable(path).get_add_actions(flatten=True))
+    log = DeltaTable(path)
+    files = pa.table(log.get_add_actions(flatten=True))
     newest = pc.max(files["max.lsn"]).as_py() if files.num_rows else None
     if not newest:
         return EMPTY
     last = (pc.field("lsn") == newest) & (pc.field("kind") == row_types.BATCH_ROW)
     bounds: Bounds = {"lsn": [(newest, newest)], "kind": [(row_types.BATCH_ROW, row_types.BATCH_ROW)]}
-    rows = duckdb_reader.within(tables.MASTER_LOG, bounds).to_table(["batch"], last)["batch"].to_pylist()
+    rows = duckdb_reader.within(tables.MASTER_LOG, bounds, log).to_table(["batch"], last)["batch"].to_pylist()
     if not rows:
         raise RuntimeError(f"master.log has records at lsn {newest} without a control row; it was written by others")
     [batch] = rows

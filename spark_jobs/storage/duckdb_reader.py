@@ -65,15 +65,17 @@ def dataset(table: Table) -> ds.Dataset:
         raise NoTable(f"{name} at version {at} cannot be read: {error}") from error
 
 
-def within(table: str, bounds: Bounds) -> ds.Dataset:
+def within(table: str, bounds: Bounds, loaded: DeltaTable | None = None) -> ds.Dataset:
     """The files of a table that can hold rows in the bounds, without its partition column; the others cost nothing.
 
-    Raises NoTable.
+    loaded: the table, for whoever has it already, as a load takes the longest. Raises NoTable.
     """
-    _refuse_absent(table)
-    delta, (files, base) = DeltaTable(tables.path(table)), FileSystem.from_uri(tables.path(table))
-    paths = [f"{base}/{unquote(path)}" for path in files_within(delta, bounds)["path"].to_pylist()]
-    return ds.dataset(paths, schema=pa.schema(delta.schema()), format="parquet", filesystem=files)
+    if loaded is None:
+        _refuse_absent(table)
+        loaded = DeltaTable(tables.path(table))
+    files, base = FileSystem.from_uri(tables.path(table))
+    paths = [f"{base}/{unquote(path)}" for path in files_within(loaded, bounds)["path"].to_pylist()]
+    return ds.dataset(paths, schema=pa.schema(loaded.schema()), format="parquet", filesystem=files)
 
 
 def _with_what_is_known(table: DeltaTable, files: ds.FileSystemDataset) -> ds.Dataset:
