@@ -6,6 +6,7 @@ are pinned, as they are by default: whoever could open a connection to it could 
 
 import logging
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
@@ -43,9 +44,17 @@ def guard(spark: SparkSession) -> None:
 
 
 def _is_held_by(jvm: psutil.Process, door: socket.socket) -> bool:
-    """An error, whosever, must not end py4j's loop: a stranger that hangs up at once would stop the application."""
+    """Both ends are compared: a stranger may come from a port whose number our JVM holds elsewhere.
+
+    An error, whosever, must not end py4j's loop: a stranger that hangs up at once would stop the application.
+    """
     try:
-        port = door.getpeername()[1]
-        return any(held.laddr.port == port for held in jvm.net_connections("tcp"))
+        ends = (_end(door.getpeername()), _end(door.getsockname()))
+        return any((_end(held.laddr), _end(held.raddr)) == ends for held in jvm.net_connections("tcp") if held.raddr)
     except (OSError, psutil.Error):
         return False
+
+
+def _end(address: Sequence[Any]) -> tuple[str, int]:
+    """Java's sockets are of IPv6, to which an address of IPv4 is mapped."""
+    return str(address[0]).removeprefix("::ffff:"), int(address[1])

@@ -20,15 +20,26 @@ def test_c1_a_stranger_begins_no_micro_batch_and_the_jvm_does(spark: SparkSessio
     rows.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination()
     before = list(called)
     assert before, "the JVM's own calls come through"
-    with socket.create_connection(gateway._callback_server.server_socket.getsockname(), 20) as stranger:
-        stranger.settimeout(20)
-        stranger.sendall(CALL)
+    door = gateway._callback_server.server_socket.getsockname()
+    with socket.create_connection(door, 20) as stranger:
         assert _answer(stranger) == b"", "py4j would answer that it has called, or that it knows no such function"
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stranger.bind(("127.0.0.1", 0))
+        held = gateway.jvm.java.net.ServerSocket(stranger.getsockname()[1])
+        try:
+            stranger.connect(door)
+            assert _answer(stranger) == b"", "the JVM holds a port of the same number, but not this connection"
+        finally:
+            held.close()
     assert called == before
 
 
 def _answer(door: socket.socket) -> bytes:
+    """To a call of the first function that Python has given to Java."""
+    door.settimeout(20)
     try:
+        door.sendall(CALL)
         return door.recv(100)
-    except ConnectionResetError:
+    except (ConnectionResetError, BrokenPipeError):
         return b""
