@@ -22,6 +22,14 @@ def test_the_list_of_hives_functions_can_be_read(spark: SparkSession) -> None:
     jvm.java.lang.Class.forName("org.apache.hadoop.hive.ql.exec.FunctionRegistry")
 
 
+def test_a_machine_that_slept_for_a_day_has_lost_no_executor(spark: SparkSession) -> None:
+    """It is the driver's own process; turned out, it ends the JVM ten minutes later with exit code 56."""
+    jvm = spark._jvm
+    assert jvm is not None
+    limit = jvm.org.apache.spark.SparkEnv.get().conf().getTimeAsMs("spark.storage.blockManagerHeartbeatTimeoutMs", "2m")
+    assert limit > 24 * 3600 * 1000
+
+
 @pytest.mark.skipif(not psutil.LINUX, reason="what a process maps is shown by Linux alone")
 def test_a_session_maps_the_archived_classes(spark: SparkSession) -> None:
     """A JVM that refuses an archive (another class path, a folder of files on it) says so, and does not map it."""
