@@ -15,6 +15,7 @@ from spark_jobs.orchestration.interface import PIN
 from spark_jobs.publication.names import Execute, serving_views
 from spark_jobs.publication.publish import holes
 from spark_jobs.registry.views import Views
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.storage import coverage
 
@@ -71,6 +72,14 @@ def drop(execute: Execute, store: Store, name: str) -> None:
     store.drop_pin(name)
 
 
+def by_files(store: Store, views: Views, name: str) -> LocalAnswers:
+    """What the pin's views answer, from the tables' files: by delta-rs and DuckDB, without a server. LedgerError."""
+    pin = store.pin(checked(name))
+    if pin is None:
+        raise LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
+    return LocalAnswers(views, _sources(views, store, pin), pin.head, pin.now)
+
+
 def due(store: Store) -> list[Pin]:
     """Pins that need not be kept any longer."""
     return [pin for pin in store.pins() if pin.keep_until is not None and pin.keep_until < datetime.now(UTC)]
@@ -100,16 +109,18 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 
 
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
-    """Make the schema and its views; those that are there already came from the same row of the ledger.
-
-    A view that still lacks partials up to the pin's head has no answer in it.
-    """
+    """Make the schema and its views; those that are there already came from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
-    sources: Mapping[str, Source] = ready(views, store.sources(pin.publication_id), store.promoted(pin.now))
-    unfilled = holes(views, sources, pin.head)
-    sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
+    sources = _sources(views, store, pin)
     existing = serving_views(execute, schema(pin.name))
     for view in servable(views, sources):
         if view.name not in existing:
             sql = serving_sql(view, sources, views, head=pin.head, now=pin.now)
             execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")
+
+
+def _sources(views: Views, store: Store, pin: Pin) -> Mapping[str, Source]:
+    """One per view; one that still lacked partials up to the pin's head has no answer in it."""
+    sources = ready(views, store.sources(pin.publication_id), store.promoted(pin.now))
+    unfilled = holes(views, sources, pin.head)
+    return {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
