@@ -3,8 +3,13 @@
 import json
 import re
 import socket
+import struct
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +21,58 @@ from thrift.Thrift import TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from infra.embedded.passwords import passwords
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import ROOT
 from tests.platform import PORTS, Platform
 
 pytestmark = pytest.mark.platform
 SECONDS = 10
+FREE = {"/api/v2/monitor/health", "/api/v2/version", "/api/v2/auth/login", "/api/v2/auth/logout"}
+"""What Airflow answers without a token: that it lives, its version, its login page."""
+PRIVATE = (
+    "secrets.json",
+    "run/thrift.login",
+    "kafka/server.properties",
+    "airflow/airflow.cfg",
+    "airflow/passwords.json",
+)
+"""The files with secrets."""
+
+
+def kafka(key: int, version: int, body: bytes) -> bytes:
+    """A request as Kafka's protocol frames it."""
+    request = struct.pack(">hhih", key, version, 1, -1) + body
+    return struct.pack(">i", len(request)) + request
+
+
+TOPIC = struct.pack(">ih8sihiiib", 1, 8, b"stranger", 1, 1, 0, 0, 9999, 0)
+WORDS = (
+    b"GET / HTTP/1.0\r\n\r\n",
+    b"c\np0\ncall\nn\nL7\ne\n",  # py4j: a function of Python's
+    b"c\nz:java.lang.System\ngetProperty\nsuser.home\ne\n",  # py4j: a method of Java's
+    struct.pack(">i5s", 5, b"wrong"),  # the secret of a Python worker
+    kafka(3, 1, struct.pack(">i", -1)),  # which topics are there
+    kafka(19, 2, TOPIC),  # make one
+)
+"""What a stranger may try, in the language of one door or another."""
+NO_ANSWER = {
+    "metrics_port": rb"HTTP/1\.0 .*|<!DOCTYPE HTML>.*",  # it is open, and knows no other language
+    "airflow_port": rb"HTTP/1\.1 .*",  # see the test of its routes
+    "java": rb"![xz].*",  # py4j refuses
+    "python": rb".{4}(\0\0\0\x03err)?",  # a worker's number, and that the secret is wrong
+}
+"""Door, or program that listens -> what it says to strangers, if anything."""
+
+
+def doors(platform: Platform) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Every door that listens: one of a fixed port by its setting, one of a free port by the part and the program."""
+    names = {getattr(platform.settings, name): name for name in PORTS}
+    for process in platform.processes():
+        part, program = process.environ()["TIDEMARK_PROGRAM"], process.name().rstrip("0123456789.")
+        for door in process.net_connections("inet"):
+            if door.status == psutil.CONN_LISTEN:
+                yield names.get(door.laddr.port) or f"{part.partition('-')[0]}: {program}", door.laddr
 
 
 @pytest.mark.parametrize("login", [{}, {"username": "tidemark", "password": "wrong", "auth": "CUSTOM"}])
@@ -71,20 +122,66 @@ def test_c1_airflow_gives_no_token_for_a_wrong_password(platform: Platform) -> N
         assert refused.value.code == 401, path
 
 
+def test_c1_airflow_answers_nobody_on_any_of_its_routes(platform: Platform) -> None:
+    at = platform.settings.airflow_url
+    routes = json.loads(urllib.request.urlopen(f"{at}/openapi.json", timeout=60).read())["paths"]
+    asked = [(method, path) for path, methods in routes.items() for method in methods if path not in FREE]
+    asked += [("get", "/execution/connections/tidemark_mail"), ("patch", "/execution/task-instances/1/run")]
+    assert len(asked) > 100
+    headers = {"Content-Type": "application/json"}
+    for method, path in asked:
+        url, data = at + re.sub(r"\{[^}]*\}", "1", path), None if method == "get" else b"{}"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method.upper()), timeout=60)
+        assert refused.value.code in (401, 403), (method, path)
+
+
 def test_c1_every_door_is_in_the_table_and_on_loopback(platform: Platform) -> None:
-    """A door of a fixed port by its setting, one of a free port by the part and the program that listen."""
-    names = {getattr(platform.settings, name): name for name in PORTS}
+    listening = [*doors(platform)]
+    assert [door for door in listening if door[1][0].removeprefix("::ffff:") != "127.0.0.1"] == []
+    assert {name for name in PORTS if name not in dict(listening)} == set()
+    assert_known(set(dict(listening)))
+
+
+def assert_known(found: set[str]) -> None:
     rows = re.findall(r"^\| ([^|]+)\|", (ROOT / "docs/security.md").read_text(), re.MULTILINE)
-    known = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
-    found = set()
+    assert found - {name for row in rows for name in re.findall(r"`([^`]+)`", row)} == set(), "a door without a row"
+
+
+def test_c1_no_door_tells_a_stranger_anything(platform: Platform) -> None:
+    """Kafka's doors are among them where it asks for logins."""
+    open_by_default = platform.settings.kafka_security_protocol == "PLAINTEXT"
+    listening = [door for door in doors(platform) if not (open_by_default and door[0].startswith("kafka_"))]
+    tried = [*product(listening, WORDS)]
+    with ThreadPoolExecutor(len(WORDS)) as strangers:
+        answers = [*strangers.map(lambda one: said_to(one[0][1][1], one[1]), tried)]
+    told = [
+        (name, word, answer)
+        for ((name, _), word), answer in zip(tried, answers, strict=True)
+        if answer and not re.fullmatch(NO_ANSWER.get(name.rpartition(" ")[2], b""), answer, re.DOTALL)
+    ]
+    assert told == []
+
+
+def said_to(port: int, word: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as stranger:
+        stranger.settimeout(2)
+        stranger.sendall(word)
+        return _answer(stranger)
+
+
+def test_c1_no_secret_is_on_a_command_line_in_an_environment_or_in_a_file_of_others(platform: Platform) -> None:
+    secrets, home = passwords(platform.settings), platform.settings.home
     for process in platform.processes():
-        part, program = process.environ()["TIDEMARK_PROGRAM"], process.name().rstrip("0123456789.")
-        for door in process.net_connections("inet"):
-            if door.status == psutil.CONN_LISTEN:
-                assert door.laddr.ip.removeprefix("::ffff:") == "127.0.0.1", (part, door)
-                found.add(names.get(door.laddr.port) or f"{part.partition('-')[0]}: {program}")
-    assert {name for name in names.values() if name not in found} == set()
-    assert found - known == set(), "a door without a row"
+        shown = " ".join([*process.cmdline(), *([] if process.name() == "dbt" else process.environ().values())])
+        assert [name for name, secret in secrets.items() if secret in shown] == [], process
+    for file in home.rglob("*"):
+        if str(file.relative_to(home)) in PRIVATE:
+            assert file.stat().st_mode & 0o077 == 0, file
+        elif file.is_file() and file.suffix not in (".index", ".timeindex"):  # Kafka's, of numbers, 10 MiB each
+            with suppress(FileNotFoundError):  # a scratch file that is gone meanwhile
+                text = file.read_bytes()
+                assert [name for name, secret in secrets.items() if secret.encode() in text] == [], file
 
 
 def test_c1_pythons_side_of_the_speed_application_takes_no_strangers_call(platform: Platform) -> None:
@@ -102,7 +199,7 @@ def test_c1_pythons_side_of_the_speed_application_takes_no_strangers_call(platfo
 def _answer(door: socket.socket) -> bytes:
     try:
         return door.recv(100)
-    except (ConnectionResetError, TimeoutError):  # PySpark's other door there waits for a token
+    except (ConnectionError, TimeoutError):  # PySpark's other door there waits for a token
         return b""
 
 
