@@ -61,7 +61,7 @@ def test_c1_everything_works_from_generating_to_verifying(platform: Platform) ->
     await_true(lambda: platform.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")
     assert "every topic exists" in platform.tidemark("topics", "create")
     assert "nothing rings" in platform.tidemark("alarms"), "lag and retention can be asked for"
-    platform.tidemark("verify")
+    platform.tidemark("verify", "--all")
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
