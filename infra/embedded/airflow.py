@@ -65,6 +65,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "SPT_NOENV": "1",  # process titles must not overwrite the environment, by which `down` finds Airflow's tasks
         "SCARF_ANALYTICS": "false",
         "NO_COLOR": "1",
+        **settings.environment("views_folder", "schemas_folder"),
         **{name: str(told) for name, told in _receivers(settings).items() if told},
     }
 

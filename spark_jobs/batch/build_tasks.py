@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import chain
 
-from spark_jobs.batch.plan import REBUILT
+from spark_jobs.batch.plan import FROM_FACTS, REBUILT
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source
@@ -53,12 +53,15 @@ def build_task(view: View, run: Run, base: Source, new: Days, changed: Days) -> 
     base: its source in the current publication. new: the days of facts in (base.cut, cut]. changed: the days whose
     older facts were replaced since that source was built, by this run or by one that the view has missed.
     """
+    redone = run.summary.get(FROM_FACTS, [])
+    forced = run.days if FROM_FACTS not in run.summary or view.id in redone else ()
     touched, replaced = ({day for name in view.event_types for day in days.get(name, ())} for days in (new, changed))
     days: list[str] = []
-    if (run.mode == "full" and view.id in run.summary.get(REBUILT, [view.id])) or base.batch_version is None:
+    is_full = run.mode == "full" and view.id in run.summary.get(REBUILT, [view.id])
+    if is_full or base.batch_version is None or (view.id in redone and not view.bucket):
         mode = BuildMode.FULL
     elif view.bucket:
-        days = sorted({*touched, *replaced, *run.days})
+        days = sorted({*touched, *replaced, *forced})
         mode = BuildMode.BUCKETS if days else BuildMode.SAME
     elif replaced:
         mode = BuildMode.FULL  # what was merged or resolved cannot be taken out again

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.batch import decode_job, identity_index, quarantine_release, replacing
 from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, JudgedBy, fact_columns
+from spark_jobs.batch.plan import FROM_FACTS, LSNS
 from spark_jobs.batch.progress import Say, fenced, watched
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import SchemaHistory
@@ -88,7 +89,9 @@ def _again(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[Ran
         lsns = sum(last - first + 1 for first, last in accepted)
         say(f"newer schemas accept quarantined records: {lsns:,} older lsns are decoded again")
     begun = chain.from_iterable(earlier.summary.get(AGAIN, ()) for earlier in store.runs_since_base(run.run_id))
-    again = joined([*accepted, *_lsns_of(run.days, run.previous_cut), *((first, last) for first, last in begun)])
+    days = () if FROM_FACTS in run.summary else run.days
+    asked = chain(begun, run.summary.get(LSNS, ()))
+    again = joined([*accepted, *_lsns_of(days, run.previous_cut), *((first, last) for first, last in asked)])
     store.progress(run.run_id, run.step, **{AGAIN: again})
     return again
 

@@ -4,9 +4,9 @@ coverage + ledger -> one row in the ledger. Every later step, and every retry, w
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import LedgerError, Store
@@ -15,13 +15,25 @@ from spark_jobs.storage import coverage
 Mode = Literal["changed", "full"]
 REBUILT = "rebuilt"
 """In a run's summary: the ids of the views that it builds from all facts, where these are not all views."""
+FROM_FACTS = "from_facts"
+"""The same: the ids of the views whose days it builds again from the facts as they are; nothing is decoded again."""
+LSNS = "lsns"
+"""The same: ranges of lsns that it decodes again."""
 
 
-def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date] = (), mode: Mode = "changed") -> Run:
+def plan(
+    store: Store,
+    columns: Iterable[str],
+    run_id: str,
+    days: Sequence[date] = (),
+    mode: Mode = "changed",
+    wanted: Mapping[str, Any] | None = None,
+) -> Run:
     """Plan the run, or return the plan that its first try wrote.
 
-    columns: of every view (`View.column`). The cut is the highest lsn that is complete in master.log and in
-    speed.partials for every view that the speed layer has begun with, with nothing missing below.
+    columns: of every view (`View.column`). wanted: what else its summary says. The cut is the highest lsn that is
+    complete in master.log and in speed.partials for every view that the speed layer has begun with, with nothing
+    missing below.
 
     Raises RunActive while another run is at work.
     """
@@ -38,7 +50,7 @@ def plan(store: Store, columns: Iterable[str], run_id: str, days: Sequence[date]
             previous_cut=previous,
             cut=cut,
             cut_at=landed.get(cut),
-            summary={"held_by": dict(held_by)},
+            summary={"held_by": dict(held_by), **(wanted or {})},
         )
     )
 

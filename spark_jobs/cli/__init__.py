@@ -28,6 +28,7 @@ COMMANDS = {
     "batch": "spark_jobs.cli.batch:batch",
     "retention": "spark_jobs.cli.batch:retention",
     "maintain": "spark_jobs.cli.maintain:maintain",
+    "replay": "spark_jobs.cli.replay:replay",
     "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
+from spark_jobs.batch.replay import plan_replay
 from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
@@ -53,7 +54,9 @@ def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, part: int | None) 
         view_lock.check(store, views)
         with refusing(ContractError):
             log_reader.read_schema_history()
-        if part:
+        if store.replay(run_id) is not None:
+            planned = plan_replay(store, views, run_id)
+        elif part:
             planned = plan_rebuild(store, [view.id for view in views], run_id, part)
         else:
             planned = plan(store, [view.column for view in views], run_id, [day.date() for day in days], mode)
@@ -89,6 +92,8 @@ def audit_(run_id: str, accept: str | None, whole: bool) -> None:
     from spark_jobs.storage.session import batch_session
 
     with ledger_step(run_id) as store, ExitStack() as started:
+        if (replay := store.replay(run_id)) is not None:  # people look at what differs, and approve it
+            accept = accept or f"replay {run_id}: {replay.reason}"
         session = cache(lambda: started.enter_context(batch_session("tidemark-audit")))
         passed = audit(session, store, project_views(), run_id, click.echo, accept, whole=whole)
         verdict = store.audit(run_id)

@@ -4,11 +4,11 @@ Exit codes as in step.py.
 """
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import click
 
-from spark_jobs.cli.step import json_option, ledger_step, show, thrift
+from spark_jobs.cli.step import instant, json_option, ledger_step, show, thrift
 from spark_jobs.publication import pins
 from spark_jobs.registry.views import project_views
 
@@ -18,21 +18,9 @@ def pin() -> None:
     """Named schemas that answer as the platform did at one moment."""
 
 
-def _instant(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 time") from error
-    if at.tzinfo is None:
-        raise click.BadParameter(f"{text!r} lacks its zone: write {text}Z for UTC")
-    return at.astimezone(UTC)
-
-
 @pin.command("create")
 @click.argument("name", required=False)
-@click.option("--at", callback=_instant, help="ISO 8601 time with its zone; default: now (--head).")
+@click.option("--at", callback=instant, help="ISO 8601 time with its zone; default: now (--head).")
 @click.option("--head", is_flag=True, help="Now, which is the default.")
 @click.option("--days", type=click.IntRange(min=1), help="Retention drops the pin after so many days.")
 @json_option

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, NoReturn, get_args
 
@@ -21,6 +21,19 @@ from spark_jobs.ledger.store import Busy, LedgerError, Store
 from spark_jobs.orchestration.interface import RUN_ID, TRY_LATER
 from spark_jobs.serving.formatting import Answer, Format, printable, text
 from spark_jobs.serving.sql import SqlError, ask, connect
+
+
+def instant(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
+    """Callback of an option: a moment with its zone."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 time") from error
+    if at.tzinfo is None:
+        raise click.BadParameter(f"{text!r} lacks its zone: write {text}Z for UTC")
+    return at.astimezone(UTC)
 
 
 def _run_id(ctx: click.Context, option: click.Parameter, text: str) -> str:

@@ -21,6 +21,7 @@ from spark_jobs.ledger.schema import (
     ModelPromotion,
     Publication,
     PublicationView,
+    Replay,
     Request,
     Run,
     Verification,
@@ -50,7 +51,8 @@ class Forgetting(Sessions):
     def forget_history(self, before: datetime) -> None:
         """Remove the decisions that are older than that time, up to the first one that something refers to.
 
-        Publications that expired, runs with their verdicts, versions of models, and looks at the promises.
+        Publications that expired, runs with their verdicts, replays without one, versions of models, and looks at the
+        promises.
         """
         with self.write() as session:
             _forget_publications(session, before)
@@ -58,6 +60,8 @@ class Forgetting(Sessions):
             _forget_runs(session, before)
             newest = select(func.max(Verification.id)).scalar_subquery()
             session.execute(delete(Verification).where(Verification.begun_at < before, Verification.id < newest))
+            is_run = Replay.run_id.in_(select(Run.run_id))
+            session.execute(delete(Replay).where(Replay.asked_at < before, ~is_run))
 
 
 def _forget_publications(session: Session, before: datetime) -> None:

@@ -50,6 +50,7 @@ class Base(DeclarativeBase):
         datetime: Instant,
         dict[str, Any]: JSON,
         list[str]: JSON,
+        list[dict[str, Any]]: JSON,
         int: BigInteger().with_variant(Integer, "sqlite"),
     }
 
@@ -298,6 +299,28 @@ class ModelPromotion(Base):
     reason: Mapped[str] = mapped_column(Text)
     decided_at: Mapped[datetime]
     sent_at: Mapped[datetime | None]
+
+
+class Replay(Base):
+    """A part of history that somebody wants done again by the run of that id.
+
+    wanted, preview, differences: as `batch.replay` makes them; differences: None until its builds are compared with
+    what is published. Nothing of the run is published before somebody has approved them.
+    """
+
+    __tablename__ = "replays"
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    wanted: Mapped[dict[str, Any]]
+    reason: Mapped[str] = mapped_column(Text)
+    asked_by: Mapped[str]
+    asked_at: Mapped[datetime] = mapped_column(default=now)
+    preview: Mapped[dict[str, Any]]
+    differences: Mapped[list[dict[str, Any]] | None]
+    compared_at: Mapped[datetime | None]
+    approved_by: Mapped[str | None]
+    approved_at: Mapped[datetime | None]
+    cancelled_by: Mapped[str | None]
+    cancelled_at: Mapped[datetime | None]
 
 
 MIRRORED = tuple(sorted(Base.metadata.tables.keys() - {"meta", "leases"}))

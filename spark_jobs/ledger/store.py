@@ -13,6 +13,7 @@ from spark_jobs.ledger.leases import Busy
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
 from spark_jobs.ledger.publications import Publications
+from spark_jobs.ledger.replays import Replays
 from spark_jobs.ledger.runs import RunActive, Runs
 from spark_jobs.ledger.verifications import Verifications
 from spark_jobs.ledger.view_versions import ViewVersions
@@ -20,8 +21,8 @@ from spark_jobs.ledger.view_versions import ViewVersions
 __all__ = ["Busy", "LedgerError", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Alarms, Runs, Publications, ViewVersions, ModelVersions, Verifications, Forgetting):
-    """Messages, alarms, leases, runs and audits, publications and pins, definitions, models, checks, and their end."""
+class Store(Messages, Alarms, Runs, Replays, Publications, ViewVersions, ModelVersions, Verifications, Forgetting):
+    """Messages, alarms, leases, runs, replays, publications and pins, definitions, models, checks, and their end."""
 
 
 def open(at: URL | None = None) -> Store:

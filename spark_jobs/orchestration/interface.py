@@ -13,7 +13,7 @@ ALARM_RAISED = 5
 TRY_LATER = 75
 
 # The DAGs.
-BATCH_LAYER, SPEED_LAYER, MARTS = "batch_layer", "speed_layer", "marts"
+BATCH_LAYER, SPEED_LAYER, MARTS, REPLAY = "batch_layer", "speed_layer", "marts", "replay"
 MAINTENANCE, MAINTENANCE_HOURLY, MAINTENANCE_WEEKLY = "maintenance", "maintenance_hourly", "maintenance_weekly"
 
 # What a task gives to the command.
@@ -24,6 +24,9 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A run's id also names its folder in the Data Docs."""
 PIN = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
+# Where Airflow's forms find the names of views and event types; by default this repository's.
+VIEWS_FOLDER_VARIABLE, SCHEMAS_FOLDER_VARIABLE = "TIDEMARK_VIEWS_FOLDER", "TIDEMARK_SCHEMAS_FOLDER"
+
 # How Airflow tells people of alarms: connections of its own, and variables of its processes.
 MAIL_CONNECTION, WEBHOOK_CONNECTION = "tidemark_mail", "tidemark_webhook"
 MAIL_TO_VARIABLE, WEBHOOK_VARIABLE = "TIDEMARK_ALARMS_MAIL_TO", "TIDEMARK_ALARMS_WEBHOOK_FILE"
@@ -33,6 +36,8 @@ MAIL_TO_VARIABLE, WEBHOOK_VARIABLE = "TIDEMARK_ALARMS_MAIL_TO", "TIDEMARK_ALARMS
 HOME = ".tidemark"
 """The home below the root of the clone, where TIDEMARK_HOME names no other."""
 DATA_DOCS = "data_docs"
+REPLAYS = "replays"
+"""Below the Data Docs: a folder per replay, with its page."""
 DBT_DOCS = "dbt/docs"
 PAGES = "/tidemark"
 DATA_DOCS_PAGE, DBT_DOCS_PAGE = "docs", "models"

@@ -83,11 +83,13 @@ def guarded(execute: Execute, held: Held) -> Execute:
 def publish(execute: Execute, views: Views, store: Store, run_id: str, hold: Hold) -> Publication | None:
     """Publish a run's builds; None when it has nothing new, the same publication for a run that is published.
 
-    Raises PublishRefused: no passed audit (I17), a newer publication or one that it was not built upon (I16), a view
-    that was not built, or would be served otherwise than its files say (I20).
+    Raises LedgerError for a replay that nobody has approved, and PublishRefused: no passed audit (I17), a newer
+    publication or one that it was not built upon (I16), a view that was not built, or would be served otherwise than
+    its files say (I20).
     """
     with deciding(store) as held:
         alone = guarded(execute, held)
+        store.refuse_unapproved(run_id)
         ensure_named(alone, views)
         roll_forward(alone, views, store)
         run = store.active_run(run_id)

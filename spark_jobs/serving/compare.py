@@ -59,10 +59,16 @@ class Comparison:
     rows: int  # compared
     differing: int
 
-    def first(self, sides: tuple[str, str], limit: int = 10, where: str = "true") -> list[str]:
-        """The first differing rows in words: `store_id=3, day=2026-11-21: orders 5 (batch) 6 (speed)`."""
-        order = ", ".join(f"{quote(key, D)} NULLS FIRST" for key in self.shape.keys)
-        rows = rows_of(self.con, f"SELECT * FROM {self.name} WHERE {where} ORDER BY {order}, n LIMIT {limit:d}")
+    def first(
+        self, sides: tuple[str, str], limit: int = 10, where: str = "true", order: str | None = None
+    ) -> list[str]:
+        """The first differing rows in words: `store_id=3, day=2026-11-21: orders 5 (batch) 6 (speed)`.
+
+        order: SQL, before that of the keys.
+        """
+        keys = [f"{quote(key, D)} NULLS FIRST" for key in self.shape.keys]
+        by = ", ".join([*([order] if order else []), *keys, "n"])
+        rows = rows_of(self.con, f"SELECT * FROM {self.name} WHERE {where} ORDER BY {by} LIMIT {limit:d}")
         return [_said(row, self.shape, sides) for row in rows]
 
 

@@ -37,6 +37,13 @@ def landed(above: int) -> Mapping[int, datetime]:
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", above))
 
 
+def landed_between(begin: datetime, end: datetime) -> tuple[int, int] | None:
+    """The first and the last lsn that landed in [begin, end); None where nothing did."""
+    rows = _control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", 0)
+    within = [lsn for lsn, at in rows if begin <= at < end]
+    return (within[0], within[-1]) if within else None
+
+
 def records(above: int, upto: int | None = None) -> Mapping[int, int]:
     """Number of records per landed lsn in (above, upto], in their order."""
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.records", above, upto))

@@ -134,7 +134,7 @@ def test_c5_maintenance_asks_for_a_trim_of_what_nobody_reads(bag: DagBag) -> Non
 
 
 def test_the_command_takes_the_words_of_every_task(bag: DagBag) -> None:
-    tasks = [task for dag in bag.dags.values() for task in dag.tasks]
+    tasks = [task for dag in bag.dags.values() for task in dag.tasks if isinstance(task, TidemarkOperator)]
     words = [task.arguments_of(context(key="2013-01-01")) for task in tasks]
     words += [remedy for task in tasks for remedy in task.remedies.values()]
     parsed = subprocess.run(

@@ -14,7 +14,9 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 from conftest import DAGS, ROOT
+from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, Owner, Tag
+from tidemark_airflow.replay_steps import Agreement
 
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
@@ -22,6 +24,7 @@ EXPECTED = {
     "maintenance_hourly": ["trim", "mirror"],
     "maintenance_weekly": ["plan", "build", "audit", "publish"],
     "marts": ["pin", "build", "docs"],
+    "replay": ["preview", "plan", "build", "audit", "compare", "agree", "answer", "publish"],
     "speed_layer": ["watch"],
 }
 FILES = sorted(DAGS.rglob("*.py"))
@@ -74,9 +77,11 @@ def test_retries_are_stated(dag: DAG) -> None:
 
 def test_every_task_is_an_argument_list_of_plain_words_and_no_template(dag: DAG) -> None:
     for task in dag.tasks:
-        assert isinstance(task.arguments, tuple)
-        assert all(re.fullmatch(r"-{0,2}[a-z0-9][a-z0-9_-]*", word) for word in task.arguments)
         assert tuple(task.template_fields) == ()
+        assert isinstance(task, TidemarkOperator | Agreement)
+        arguments = task.arguments if isinstance(task, TidemarkOperator) else ()
+        assert isinstance(arguments, tuple)
+        assert all(re.fullmatch(r"-{0,2}[a-z0-9][a-z0-9_-]*", word) for word in arguments)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -100,7 +105,8 @@ def test_parsing_imports_little_and_of_the_pipeline_only_the_interface() -> None
     script = (
         "import sys, runpy; import airflow.sdk, airflow.configuration; from airflow.sdk import DAG, Asset, "
         "BaseOperator, BaseOperatorLink, Context, CronPartitionTimetable, CronTriggerTimetable, "
-        f"PartitionedAssetTimetable, chain; sys.path[:0] = {[str(DAGS), str(ROOT)]!r}; before = set(sys.modules)\n"
+        "PartitionedAssetTimetable, Param, chain; from airflow.providers.standard.operators import hitl; "
+        f"sys.path[:0] = {[str(DAGS), str(ROOT)]!r}; before = set(sys.modules)\n"
         f"for file in {list(modules)!r}: runpy.run_path(file)\n"
         "import json; print(json.dumps(sorted(set(sys.modules) - before)))"
     )
@@ -117,7 +123,8 @@ def test_publishing_waits_for_the_one_slot_of_its_pool(bag: DagBag) -> None:
     assert pools[PUBLISHING_POOL]["slots"] == 1
     publishing = [task for dag in bag.dags.values() if Tag.PUBLISHES in dag.tags for task in dag.tasks if task.outlets]
     assert sorted((task.dag_id, task.task_id, task.pool, task.outlets) for task in publishing) == [
-        (dag_id, "publish", PUBLISHING_POOL, [PUBLICATION]) for dag_id in ("batch_layer", "maintenance_weekly")
+        (dag_id, "publish", PUBLISHING_POOL, [PUBLICATION])
+        for dag_id in ("batch_layer", "maintenance_weekly", "replay")
     ]
 
 

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_jobs.batch.build_tasks import BuildMode, build_task
+from spark_jobs.batch.plan import FROM_FACTS
 from spark_jobs.contracts import row_types
 from spark_jobs.expressions.duckdb_session import for_checks
 from spark_jobs.ledger.schema import Run
@@ -88,6 +89,19 @@ def test_each_view_gets_the_least_work_that_is_right() -> None:
     assert build_task(merged, run(), BUILT, NEW, {}).mode is BuildMode.MERGE
     assert build_task(sequence, run(), BUILT, NEW, {}).mode is BuildMode.RESOLVE
     assert build_task(other, run(days=("2026-01-01",)), BUILT, NEW, {}).mode is BuildMode.SAME
+
+
+def test_a_replay_from_facts_forces_its_days_on_the_views_it_names_alone() -> None:
+    bucketed, merged, other = (
+        project_views()[name] for name in ("orders_by_day", "orders_by_colour", "orders_by_hour")
+    )
+    replay = run(days=("2026-01-01",))
+    replay.summary = {FROM_FACTS: [bucketed.id, merged.id]}
+    forced = build_task(bucketed, replay, BUILT, {}, {})
+    assert (forced.mode, forced.days) == (BuildMode.BUCKETS, ("2026-01-01",))
+    assert build_task(merged, replay, BUILT, {}, {}).mode is BuildMode.FULL
+    assert build_task(other, replay, BUILT, {}, {}).mode is BuildMode.SAME
+    assert build_task(other, replay, BUILT, NEW, {}).days == ("2026-01-05",), "what is new is built all the same"
 
 
 def test_replaced_facts_rebuild_what_cannot_be_taken_out_again() -> None:

@@ -9,7 +9,18 @@ import pytest
 from sqlalchemy import URL, event, inspect, select, update
 
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.schema import Alarm, Audit, Build, Model, ModelPromotion, Publication, Run, Verification, now
+from spark_jobs.ledger.schema import (
+    Alarm,
+    Audit,
+    Build,
+    Model,
+    ModelPromotion,
+    Publication,
+    Replay,
+    Run,
+    Verification,
+    now,
+)
 from spark_jobs.ledger.store import Store
 from tests.bench import nights
 from tests.unit.ledger.test_store import at as at
@@ -113,6 +124,17 @@ def test_d1_looks_at_the_promises_and_alarms_go(store: Store) -> None:
     forget(store)
     assert [look.id for look in store.all(select(Verification))] == looks[2:]
     assert [alarm.name for alarm in store.alarms(9)] == ["lag: b"], "what rings stays"
+
+
+def test_d1_replays_go_with_their_runs(store: Store) -> None:
+    for run_id in ("r0", "r1", "only planned", "new"):
+        wanted = Replay(run_id=run_id, wanted={}, reason="a test", asked_by="ada", preview={})
+        wanted.asked_at = now() if run_id == "new" else LONG_AGO
+        store.begin_replay(wanted)
+    night(store, 0)
+    night(store, 1, now())
+    forget(store)
+    assert {replay.run_id for replay in store.replays()} == {"r1", "new"}
 
 
 def sqlite(folder: Path) -> Store:

@@ -1,0 +1,110 @@
+"""The tasks of `replay`, around those of a batch run: what it would touch, what it changes, and who agrees."""
+
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark_airflow.links import DataDocsLink, page_named_in
+from tidemark_airflow.operators import BatchStep, TidemarkOperator
+from tidemark_airflow.replay_form import options
+from tidemark_airflow.run_id import run_id_of
+
+COMPARE, AGREE = "compare", "agree"
+NO_NEED = "nothing differs"
+"""As `tidemark replay compare` begins to say where nobody has to agree."""
+BODY_LINES = 200
+
+
+class PreviewStep(TidemarkOperator):
+    """`tidemark replay plan`, with the form's fields: it is written down and shown; nothing is computed."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(arguments=("replay", "plan"), **kwargs)
+
+    def arguments_of(self, context: Context) -> list[str]:
+        by = context["dag_run"].triggering_user_name or "airflow"
+        named = ["--run-id", run_id_of(context["dag_run"].run_id), f"--by={by}"]
+        return [*self.arguments, *named, *options(context["params"])]
+
+
+class PlanStep(BatchStep):
+    """The run begins here; a dry run ends."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(step="plan", **kwargs)
+
+    def execute(self, context: Context) -> None:
+        if context["params"]["dry_run"]:
+            raise AirflowSkipException("a dry run ends with its preview; trigger it without to go on")
+        super().execute(context)
+
+
+class CompareStep(TidemarkOperator):
+    """What readers would see otherwise; the next task shows these lines to whoever has to agree."""
+
+    operator_extra_links = (DataDocsLink(),)
+    page = ""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(arguments=("replay", "compare"), **kwargs)
+        self.lines: list[str] = []
+
+    def arguments_of(self, context: Context) -> list[str]:
+        return [*self.arguments, run_id_of(context["dag_run"].run_id)]
+
+    def execute(self, context: Context) -> Any:
+        super().execute(context)
+        return self.lines
+
+    def hear(self, line: str) -> None:
+        super().hear(line)
+        self.page = page_named_in(line) or self.page
+        self.lines.append(line)
+
+
+class Agreement(ApprovalOperator):
+    """Shows under *Required actions* what changes, and waits. Where nothing does, nobody is asked."""
+
+    template_fields = ()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(subject="A replay waits for approval", **kwargs)
+
+    def execute(self, context: Context) -> Any:
+        lines = context["ti"].xcom_pull(task_ids=COMPARE) or []
+        if any(line.startswith(NO_NEED) for line in lines):
+            return None
+        told = "\n".join(f"    {line}" for line in lines[:BODY_LINES])  # indented: rows are text, not Markdown
+        self.body = f"{context['params']['reason']}\n\nWhat readers would see otherwise:\n\n{told}\n"
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Whatever the answer, the next task records it."""
+        return HITLOperator.execute_complete(self, context, event)
+
+
+class AnswerStep(TidemarkOperator):
+    """Records who approved; or cancels what somebody rejected, and skips the rest."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(arguments=("replay",), **kwargs)
+
+    def execute(self, context: Context) -> None:
+        if (answer := context["ti"].xcom_pull(task_ids=AGREE)) is None:
+            return
+        super().execute(context)
+        if not _is_approved(answer):
+            raise AirflowSkipException("it was rejected: the replay is cancelled, readers keep what they have")
+
+    def arguments_of(self, context: Context) -> list[str]:
+        answer = context["ti"].xcom_pull(task_ids=AGREE)
+        user = answer["responded_by_user"] or {}
+        words = "approve" if _is_approved(answer) else "cancel"
+        by = user.get("name") or user.get("id") or "airflow"
+        return [*self.arguments, words, run_id_of(context["dag_run"].run_id), f"--by={by}"]
+
+
+def _is_approved(answer: Any) -> bool:
+    return bool(answer["chosen_options"] == [ApprovalOperator.APPROVE])

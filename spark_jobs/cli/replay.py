@@ -1,0 +1,234 @@
+"""`tidemark replay plan | show | run | compare | approve | cancel | list`: history done again, with consent.
+
+Exit codes as in step.py, and 3: the audit stops the run. A replay that waits for approval ends with 0, and is no
+publication yet. `batch plan`, `build`, `audit` and `publish` take a replay's name for a run's.
+"""
+
+import getpass
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+import click
+
+from spark_jobs.batch.replay import Origin, Wanted, in_quarantine, preview, state
+from spark_jobs.cli import replay_report
+from spark_jobs.cli.batch import InOrder, audit_, build_, plan_, publish_
+from spark_jobs.cli.step import instant, json_option, ledger_step, run_option, show
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.ledger.schema import Replay, Run
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.orchestration.interface import DAY
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.serving import source_diff
+from spark_jobs.serving.render import ready
+from spark_jobs.storage import coverage
+from spark_jobs.storage.lsn_ranges import Range
+
+SIDES = ("published", "replayed")
+by_option = click.option("--by", default=getpass.getuser, help="Whose word it is; by default this machine's user.")
+name_argument = click.argument("run_id", metavar="REPLAY")
+
+
+@click.group(cls=InOrder)
+def replay() -> None:
+    """Do a part of history again: preview, run, compare, approve, publish."""
+
+
+@replay.command()
+@run_option
+@click.option("--reason", required=True, help="Why; kept with everything that comes of it.")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Choice(get_args(Origin)),
+    default="raw",
+    show_default=True,
+    help="raw: decode raw bytes again, then build what comes out otherwise. facts: build views again.",
+)
+@click.option("--view", "views", multiple=True, help="With --from facts: only this view, and others so named.")
+@click.option(
+    "--event-type",
+    "event_types",
+    multiple=True,
+    help="With --from facts: the views over this event type. With --quarantined: records of its topic.",
+)
+@click.option("--from-day", type=click.DateTime([DAY]), help="The first day whose facts are done again.")
+@click.option("--to-day", type=click.DateTime([DAY]), help="The last one; by default the first.")
+@click.option("--from-lsn", type=click.IntRange(1), help="The first lsn to decode again.")
+@click.option("--to-lsn", type=click.IntRange(1), help="The last one; by default the first.")
+@click.option("--from-time", callback=instant, help="Decode again what landed from this ISO 8601 time on.")
+@click.option("--to-time", callback=instant, help="And before this one; by default now.")
+@click.option("--quarantined", is_flag=True, help="Decode again what is in quarantine.")
+@click.option("--because", "causes", multiple=True, help="With --quarantined: only what is there for this reason code.")
+@by_option
+@json_option
+def plan(
+    run_id: str, reason: str, origin: Origin, views: tuple[str, ...], by: str, as_json: bool, **where: Any
+) -> None:
+    """Write down what is wanted, and show what it would touch. Nothing is computed. No range: all of history."""
+    if origin == "raw" and views:
+        raise click.UsageError(
+            "--view goes with --from facts: facts that come out otherwise change every view over them"
+        )
+    if where["event_types"] and origin == "raw" and not where["quarantined"]:
+        raise click.UsageError("--event-type goes with --from facts or --quarantined: an lsn has records of all types")
+    known = project_views()
+    with ledger_step() as store:
+        named = _views(views, where["event_types"])
+        wanted = Wanted(origin, named if origin == "facts" else (), _days(**where), tuple(_lsns(**where)))
+        if origin == "facts" and wanted.lsns:
+            raise LedgerError("facts are chosen by days: --from-day, --to-day")
+        if wanted.is_all and any(value for name, value in where.items() if name != "event_types"):
+            raise LedgerError("there is nothing in that range")
+        told = preview(store, known, wanted)
+        asked = Replay(run_id=run_id, wanted=wanted.as_json(), reason=reason, asked_by=by, preview=told)
+        _show(store.begin_replay(asked), store.run(run_id), as_json)
+
+
+def _views(named: tuple[str, ...], event_types: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of views: those named, and those over the event types."""
+    if unknown := {*event_types} - {*project_contracts().event_types}:
+        raise LedgerError(f"no event type is called {', '.join(sorted(unknown))}")
+    over = {view.name for view in project_views() if {*event_types} & {*view.event_types}}
+    return tuple(sorted({*named, *over}))
+
+
+def _days(from_day: datetime | None, to_day: datetime | None, **_: Any) -> tuple[str, ...]:
+    if from_day is None:
+        if to_day is not None:
+            raise click.UsageError("--to-day goes with --from-day")
+        return ()
+    last = to_day or from_day
+    if last < from_day:
+        raise click.UsageError(f"--to-day {last:%Y-%m-%d} lies before --from-day {from_day:%Y-%m-%d}")
+    return tuple(f"{from_day + timedelta(days=n):{DAY}}" for n in range((last - from_day).days + 1))
+
+
+def _lsns(
+    from_lsn: int | None,
+    to_lsn: int | None,
+    from_time: datetime | None,
+    to_time: datetime | None,
+    quarantined: bool,
+    causes: tuple[str, ...],
+    event_types: tuple[str, ...],
+    **_: Any,
+) -> Iterator[Range]:
+    if from_lsn is not None:
+        if (to_lsn or from_lsn) < from_lsn:
+            raise click.UsageError(f"--to-lsn {to_lsn} lies before --from-lsn {from_lsn}")
+        yield from_lsn, to_lsn or from_lsn
+    landed = coverage.landed_between(from_time, to_time or datetime.now(UTC)) if from_time else None
+    yield from [landed] if landed else []
+    if quarantined:
+        topics = [project_contracts().of(name).topic for name in event_types]
+        yield from in_quarantine(topics, causes)
+
+
+@replay.command("show")
+@name_argument
+@json_option
+def show_(run_id: str, as_json: bool) -> None:
+    """What the replay wants, would touch, and changes, with its greatest differences."""
+    with ledger_step() as store:
+        found = store.replay(run_id)
+        if found is None:
+            raise LedgerError(f"no replay is called {run_id}; `tidemark replay list` shows them")
+        _show(found, store.run(run_id), as_json)
+
+
+def _show(of: Replay, run: Run | None, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(replay_report.as_json(of, state(of, run)), default=str, indent=2))
+        return
+    replay_report.printed(of, state(of, run))
+
+
+@replay.command()
+@name_argument
+@click.pass_context
+def run(ctx: click.Context, run_id: str) -> None:
+    """Do it, up to the comparison with what is published; once that is approved, publish. Goes on where it stopped."""
+    step, of = _position(run_id)
+    if step is None:
+        ctx.invoke(plan_, run_id=run_id, days=(), mode="changed", part=None)
+    if step in (None, "plan", "decode"):
+        ctx.invoke(build_, run_id=run_id)
+    if step in (None, "plan", "decode", "build"):
+        ctx.invoke(audit_, run_id=run_id, accept=None, whole=False)
+    if of.compared_at is None:
+        ctx.invoke(compare, run_id=run_id)
+    if _position(run_id)[1].approved_at is None:
+        click.echo(
+            f"replay {run_id} waits for approval: `tidemark replay show {run_id}`, then `replay approve {run_id}`"
+        )
+        return
+    ctx.invoke(publish_, run_id=run_id)
+
+
+def _position(run_id: str) -> tuple[str | None, Replay]:
+    """The step that its run has ended last; None: it has not begun."""
+    with ledger_step() as store:
+        of, begun = store.asked_replay(run_id), store.run(run_id)
+        return (begun.step if begun else None), of
+
+
+@replay.command()
+@name_argument
+def compare(run_id: str) -> None:
+    """Compare what the replay has built with what is published, view by view, and write the page about it."""
+    with ledger_step() as store:
+        store.asked_replay(run_id)
+        begun = store.run(run_id)
+        if begun is None or begun.step not in ("build", "audit"):
+            raise LedgerError(f"replay {run_id} has not built anything to compare: `tidemark replay run {run_id}`")
+        store.record_differences(run_id, [*differences(store, project_views(), begun)])
+        of = store.asked_replay(run_id)
+        page = replay_report.written(of, state(of, begun))
+        for line in replay_report.summary(of):
+            click.echo(line)
+        click.echo(f"page: {page.as_uri()}")
+
+
+def differences(store: Store, views: Views, begun: Run) -> Iterator[dict[str, Any]]:
+    """What the run's builds would change of what is published, view by view; all rows are in files beside the page."""
+    promoted = store.promoted()
+    old, new = store.current_sources(), store.built_sources(begun.run_id)
+    sets = (ready(views, old, promoted), ready(views, new, promoted))
+    for found in source_diff.between(views, *sets, begun.cut, SIDES, replay_report.folder(begun.run_id)):
+        yield found.as_json()
+
+
+@replay.command()
+@name_argument
+@by_option
+def approve(run_id: str, by: str) -> None:
+    """Agree to what the replay changes; `replay run` then publishes it."""
+    with ledger_step() as store:
+        of = store.approve_replay(run_id, by)
+        replay_report.written(of, state(of, store.run(run_id)))
+        click.echo(f"replay {run_id} is approved by {of.approved_by}")
+
+
+@replay.command()
+@name_argument
+@by_option
+def cancel(run_id: str, by: str) -> None:
+    """Give it up. What is served stays as it is."""
+    with ledger_step() as store:
+        store.cancel_replay(run_id, by)
+        click.echo(f"replay {run_id} is cancelled by {by}; what is published stays")
+
+
+@replay.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """The newest replays."""
+    with ledger_step() as store:
+        rows = [replay_report.row(of, state(of, store.run(of.run_id))) for of in store.replays()]
+    if as_json:
+        click.echo(json.dumps(rows, default=str, indent=2))
+    else:
+        show("replays", rows)

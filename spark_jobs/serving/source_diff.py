@@ -1,0 +1,83 @@
+"""What readers would see otherwise: each view's answer from two sets of sources, up to the same lsn and moment.
+
+sources, other sources, lsn -> the rows of each view that differ, counted by what became of them; the greatest changes
+in words, all of them in a file.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.engine.chained_view import Served
+from spark_jobs.expressions.dialect import Dialect, quote, quote_text
+from spark_jobs.ledger.source import Source
+from spark_jobs.registry.views import Views
+from spark_jobs.serving.compare import Comparison, compare, shape_of
+from spark_jobs.serving.local_answer import LocalAnswers
+from spark_jobs.serving.render import servable
+from spark_jobs.storage import duckdb_reader
+
+D = Dialect.DUCKDB
+NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+SHOWN = 10
+MOST_KEPT = 100_000
+"""Rows of a view that its file has at most."""
+Sides = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class ViewDifference:
+    """Rows of a view that differ: only in the first answer (gone), only in the second (new), or with other values.
+
+    greatest: those that change most, in words. file: where all of them are, or the first MOST_KEPT.
+    """
+
+    view: str
+    rows: int
+    gone: int
+    new: int
+    other: int
+    greatest: tuple[str, ...]
+    file: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "greatest": [*self.greatest]}
+
+
+def between(
+    views: Views, old: Mapping[str, Source], new: Mapping[str, Source], head: int, sides: Sides, folder: Path
+) -> Iterator[ViewDifference]:
+    """The views whose answers differ, up to `head`; a view that only one has is left out. `folder`: for the files."""
+    now = datetime.now(UTC)
+    before, after = LocalAnswers(views, old, head, now), LocalAnswers(views, new, head, now)
+    for view in servable(views, {view_id: source for view_id, source in new.items() if view_id in old}):
+        duckdb_reader.copy(after.con.sql(after.answer(view)), before.con, "after")
+        compared = compare(before.con, before.answer(view), "FROM after", shape_of(view, served=True))
+        if compared.differing:
+            yield _difference(view, compared, sides, folder)
+        duckdb_reader.drop(before.con, "after", "left_rows", "right_rows", compared.name)
+
+
+def _difference(view: Served, compared: Comparison, sides: Sides, folder: Path) -> ViewDifference:
+    con = compared.con
+    counts = "count_if(NOT in_right), count_if(NOT in_left), count_if(in_left AND in_right)"
+    [(gone, new, other)] = con.execute(f"SELECT {counts} FROM {compared.name}").fetchall()
+    file = folder / f"{view.name}.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = f"SELECT * EXCLUDE (n) FROM {compared.name} ORDER BY ALL LIMIT {MOST_KEPT:d}"
+    con.execute(f"COPY ({rows}) TO {quote_text(str(file), D)} (HEADER)")
+    greatest = compared.first(sides, SHOWN, order=_change(compared))
+    return ViewDifference(view.name, compared.rows, gone, new, other, tuple(greatest), file.name)
+
+
+def _change(compared: Comparison) -> str | None:
+    """SQL: by how much a row's numbers change, the most first; None where it has none."""
+    kinds = {row[0]: str(row[1]) for row in compared.con.execute(f"DESCRIBE {compared.name}").fetchall()}
+    numbers = [name for name in compared.shape.values if kinds[f"l_{name}"].partition("(")[0] in NUMBERS]
+    terms = [
+        f"abs(coalesce(CAST({quote(f'r_{n}', D)} AS DOUBLE), 0) - coalesce(CAST({quote(f'l_{n}', D)} AS DOUBLE), 0))"
+        for n in numbers
+    ]
+    return f"{' + '.join(terms)} DESC" if terms else None

@@ -1,0 +1,118 @@
+"""Replays: a part of history is done again, compared with what is published, and published with consent alone."""
+
+from typing import Any
+
+import pytest
+
+from spark_jobs.batch.build_tasks import BuildMode
+from spark_jobs.batch.plan import FROM_FACTS
+from spark_jobs.batch.replay import Wanted, plan_replay, preview, state
+from spark_jobs.cli.replay import differences
+from spark_jobs.ledger.replays import NOBODY
+from spark_jobs.ledger.schema import Replay
+from spark_jobs.ledger.store import LedgerError
+from spark_jobs.storage import tables
+from tests.spark.lake import Lake, event
+from tests.spark.test_batch_path import DAY1, DAY2, counts, facts, order
+
+pytestmark = pytest.mark.spark
+
+
+def asked(lake: Lake, run_id: str, wanted: Wanted) -> None:
+    told = preview(lake.store, lake.views, wanted)
+    lake.store.begin_replay(
+        Replay(run_id=run_id, wanted=wanted.as_json(), reason="a test", asked_by="me", preview=told)
+    )
+
+
+def compared(lake: Lake, run_id: str) -> list[dict[str, Any]]:
+    """The replay is planned, built, audited and compared."""
+    plan_replay(lake.store, lake.views, run_id)
+    lake.build(run_id)
+    lake.store.record_audit(run_id, passed=True)
+    run = lake.store.run(run_id)
+    assert run is not None
+    found = [*differences(lake.store, lake.views, run)]
+    lake.store.record_differences(run_id, found)
+    return found
+
+
+def spoilt(lake: Lake) -> tuple[Any, ...]:
+    """What is right; a fact is lost then, and the published answers with it."""
+    lake.use("orders_by_day", "trades")
+    lake.land([order(1), order(2), order(3, DAY2)])
+    lake.run("r1")
+    right = facts(lake), lake.served("orders_by_day"), lake.served("trades")
+    lake.spark.sql(f"DELETE FROM {tables.facts('order_placed')} WHERE event_id LIKE '%2'")
+    lake.run("broken", mode="full")
+    assert counts(lake) == [1, 1]
+    return right
+
+
+def test_a_replay_from_raw_bytes_mends_what_is_served_once_somebody_agrees_and_i9_changes_nothing_twice(
+    lake: Lake,
+) -> None:
+    right = spoilt(lake)
+    asked(lake, "again", Wanted("raw", days=(DAY1,)))
+    orders, trades = compared(lake, "again")
+    assert (orders["view"], orders["gone"], orders["new"], orders["other"]) == ("orders_by_day", 0, 0, 1)
+    assert trades["view"] == "trades"
+    assert orders["greatest"][0].startswith("store_id=1, day=2026-01-05: orders 1 (published) 2 (replayed)")
+    with pytest.raises(LedgerError, match="replay again waits for approval"):
+        lake.publish("again")
+    assert counts(lake) == [1, 1], "nobody sees it before"
+    lake.store.approve_replay("again", "an operator")
+    assert lake.publish("again") is not None
+    assert (facts(lake), lake.served("orders_by_day"), lake.served("trades")) == right
+    asked(lake, "twice", Wanted("raw", days=(DAY1,)))
+    assert compared(lake, "twice") == []
+    replay = lake.store.asked_replay("twice")
+    assert replay.approved_by == NOBODY
+    lake.publish("twice")
+    assert state(replay, lake.store.run("twice")) == "nothing differs"
+    assert (facts(lake), lake.served("orders_by_day"), lake.served("trades")) == right
+
+
+def test_a_replay_of_lsns_decodes_them_alone(lake: Lake) -> None:
+    right = spoilt(lake)
+    lake.land([order(4)])
+    asked(lake, "again", Wanted("raw", lsns=((1, 1),)))
+    found = {one["view"]: one for one in compared(lake, "again")}
+    assert found["orders_by_day"]["other"] == 1, "what has landed since is in both answers"
+    run = lake.store.run("again")
+    assert run is not None and run.summary["decoded_again"] == [[1, 1]] and run.cut == 2
+    lake.store.approve_replay("again", "an operator")
+    lake.publish("again")
+    assert counts(lake) == [3, 1] and len(facts(lake)) == len(right[0]) + 1
+
+
+def test_a_replay_from_facts_builds_the_chosen_views_alone(lake: Lake) -> None:
+    lake.use("orders_by_day", "word_count", "orders_by_colour")
+    lake.land([order(1), order(2, DAY2), event("sentence_posted", 9)])
+    lake.run("r1")
+    before = {name: lake.served(name) for name in ("orders_by_day", "word_count", "orders_by_colour")}
+    asked(lake, "again", Wanted("facts", views=("orders_by_day", "word_count"), days=(DAY1,)))
+    assert compared(lake, "again") == []
+    run = lake.store.run("again")
+    assert run is not None and run.summary[FROM_FACTS] == ["orders_by_day", "word_count"]
+    assert run.summary["decoded_again"] == []
+    modes = {view_id: build.mode for view_id, build in lake.store.builds("again").items()}
+    assert modes == {
+        "orders_by_day": BuildMode.BUCKETS,
+        "word_count": BuildMode.FULL,
+        "orders_by_colour": BuildMode.SAME,
+    }
+    lake.publish("again")
+    assert {name: lake.served(name) for name in before} == before
+
+
+def test_a_cancelled_replay_leaves_what_is_served_and_the_next_run_begins(lake: Lake) -> None:
+    spoilt(lake)
+    asked(lake, "again", Wanted("raw", days=(DAY1,)))
+    compared(lake, "again")
+    lake.store.cancel_replay("again", "an operator")
+    with pytest.raises(LedgerError, match="was cancelled by an operator"):
+        lake.publish("again")
+    assert counts(lake) == [1, 1]
+    publication = lake.run("r2")
+    assert publication is not None and counts(lake) == [2, 1], "the facts are mended, so the next run shows them"
