@@ -191,6 +191,11 @@ class Settings(_Folders, BaseSettings):
     )
     verify_keys: int = Field(500, description="Keys of a view that a sample looks at, about.")
     verify_seconds: float = Field(45.0, description="When a sample ends, whatever is not looked at by then.")
+    replay_hours: str | None = Field(
+        None,
+        pattern=r"^\d{1,2}-\d{1,2}$",
+        description="UTC hours in which replays may begin, as 22-6; default: always.",
+    )
     airflow_kept_days: int = Field(30, description="How long Airflow's database and task logs keep a run.")
     batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
 

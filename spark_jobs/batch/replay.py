@@ -7,7 +7,7 @@ those that came out otherwise.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,9 +19,10 @@ from spark_jobs.contracts.row_types import RECORD_ROW
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.dialect import Dialect, quote_text
 from spark_jobs.ledger.schema import Build, Replay, Run
-from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.ledger.store import Busy, LedgerError, Store
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.marts import downstream
+from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.data_files import Bounds, files_within
 from spark_jobs.storage.fact_slices import in_days
@@ -84,8 +85,11 @@ def _texts(values: Iterable[str]) -> str:
 def plan_replay(store: Store, views: Views, run_id: str) -> Run:
     """Plan the run of a replay at the newest cut, or return the plan of its first try.
 
-    Raises RunActive while another run is at work, LedgerError for a replay that is unknown or cancelled.
+    Raises RunActive while another run is at work, Busy outside of the hours of the settings, LedgerError for a replay
+    that is unknown or cancelled.
     """
+    if store.run(run_id) is None and not may_begin(settings().replay_hours, datetime.now(UTC)):
+        raise Busy(f"replays begin in the hours {settings().replay_hours} UTC (replay_hours)")
     wanted = Wanted.of_json(store.asked_replay(run_id).wanted)
     chosen, columns = [view.id for view in wanted.chosen(views)], [view.column for view in views]
     days = [date.fromisoformat(day) for day in wanted.days]
@@ -95,6 +99,14 @@ def plan_replay(store: Store, views: Views, run_id: str) -> Run:
         return plan(store, columns, run_id, days, wanted={FROM_FACTS: chosen})
     lsns = [(1, store.decoded_cut())] if wanted.is_all else wanted.lsns
     return plan(store, columns, run_id, days, wanted={LSNS: [[first, last] for first, last in lsns if first <= last]})
+
+
+def may_begin(hours: str | None, now: datetime) -> bool:
+    """Whether the time is in the hours, such as 22-6: from the first on, before the second."""
+    if hours is None:
+        return True
+    first, end = (int(hour) for hour in hours.split("-"))
+    return first <= now.hour < end if first < end else now.hour >= first or now.hour < end
 
 
 def preview(store: Store, views: Views, wanted: Wanted) -> dict[str, Any]:

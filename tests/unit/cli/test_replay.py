@@ -1,14 +1,17 @@
 """`tidemark replay` as a program sees it: words, exit codes, and what the ledger keeps."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from spark_jobs.batch.replay import may_begin
 from spark_jobs.cli import main, replay_report
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Replay, Run
+from spark_jobs.settings import settings
 
 PLAN = ("replay", "plan", "--run-id", "again", "--reason=a test", "--by=ada")
 
@@ -65,6 +68,32 @@ def test_a_range_of_days_is_one_run() -> None:
     assert code == 0 and "days to rebuild: 2026-03-01, " in said
     run = ledger.open().run("again")
     assert run is not None and len(run.days) == 30
+
+
+@pytest.mark.parametrize(
+    ("hours", "hour", "may"),
+    [
+        (None, 12, True),
+        ("22-6", 23, True),
+        ("22-6", 5, True),
+        ("22-6", 6, False),
+        ("9-17", 9, True),
+        ("9-17", 17, False),
+    ],
+)
+def test_replays_begin_in_their_hours(hours: str | None, hour: int, may: bool) -> None:
+    assert may_begin(hours, datetime(2026, 3, 1, hour, tzinfo=UTC)) is may
+
+
+def test_a_replay_outside_of_its_hours_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    tidemark(*PLAN)
+    monkeypatch.setenv(
+        "TIDEMARK_REPLAY_HOURS", f"{(datetime.now(UTC).hour + 2) % 24}-{(datetime.now(UTC).hour + 3) % 24}"
+    )
+    settings.cache_clear()
+    code, said = tidemark("replay", "run", "again")
+    assert code == 75 and "replays begin in the hours" in said
+    assert ledger.open().run("again") is None
 
 
 def test_commands_name_the_replay_that_is_not_there_or_given_up() -> None:
