@@ -36,6 +36,7 @@ TIMES = 16
 """Files are of about one size where the largest has at most so many times the bytes of the smallest."""
 ROW_GROUP_BYTES = 32 * 2**20
 """Bytes of rows in memory, and in a row group."""
+DAY = "partition.landed_on"
 BATCH = 1_000
 """Rows read at a time; a record may be of a megabyte."""
 
@@ -67,24 +68,32 @@ def portion(added: pa.Table, today: date) -> Join | None:
 
     Many of one size, of a day that goes on; of a day that is over, whatever is small.
     """
-    columns = ["path", "partition.landed_on", "min.kind", "max.kind", "min.lsn", "size_bytes"]
-    small = added.filter(pc.less(added["size_bytes"], LOG_FILE)).select(columns).to_pylist()
     groups: dict[tuple[date, str, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for file in small:
-        day = file["partition.landed_on"]
-        size = int(math.log(max(file["size_bytes"], 1), TIMES)) if day >= today else 0
-        groups[day, _content(file), size].append(file)
+    for file in _joinable(added, today).to_pylist():
+        size = int(math.log(max(file["size_bytes"], 1), TIMES)) if file[DAY] >= today else 0
+        groups[file[DAY], file["content"], size].append(file)
     for (day, _, _), files in sorted(groups.items(), key=lambda group: group[0]):
         if len(files) >= (MANY_LOG_FILES if day >= today else 2):
             return Join(tuple(_first(sorted(files, key=lambda file: file["min.lsn"] or 0))), day)
     return None
 
 
-def _content(file: Mapping[str, Any]) -> str:
-    """Whether a file has records, other rows, or both."""
-    if file["min.kind"] == file["max.kind"] == row_types.RECORD_ROW:
-        return "records"
-    return "both" if file["min.kind"] != file["max.kind"] else "control"
+def _joinable(added: pa.Table, today: date) -> pa.Table:
+    """The small files of today, and those of a day that is over which has several with the same kind of rows.
+
+    Of years of days that are done, each with its two files, no file becomes a Python object.
+    """
+    small = added.filter(pc.less(added["size_bytes"], LOG_FILE))
+    least, greatest, record = small["min.kind"], small["max.kind"], row_types.RECORD_ROW
+    of_one_kind = pc.if_else(pc.equal(least, record), "records", "control")
+    content = pc.if_else(pc.equal(least, greatest), of_one_kind, "both")
+    files = small.select(["path", DAY, "min.lsn", "size_bytes"]).append_column("content", content)
+    is_over = pc.less(files[DAY], today)
+    over = files.filter(is_over)
+    counted = over.group_by([DAY, "content"]).aggregate([([], "count_all")])
+    several = counted.filter(pc.greater(counted["count_all"], 1))
+    again = over.join(several, [DAY, "content"], join_type="left semi")
+    return pa.concat_tables([again.select(files.column_names).cast(files.schema), files.filter(pc.invert(is_over))])
 
 
 def _first(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
