@@ -6,14 +6,13 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOper
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from spark_jobs.orchestration.interface import NOTHING_DIFFERS
 from tidemark_airflow.links import DataDocsLink, page_named_in
 from tidemark_airflow.operators import BatchStep, TidemarkOperator
 from tidemark_airflow.replay_form import options
 from tidemark_airflow.run_id import run_id_of
 
 COMPARE, AGREE = "compare", "agree"
-NO_NEED = "nothing differs"
-"""As `tidemark replay compare` begins to say where nobody has to agree."""
 BODY_LINES = 200
 
 
@@ -74,7 +73,7 @@ class Agreement(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         lines = context["ti"].xcom_pull(task_ids=COMPARE) or []
-        if any(line.startswith(NO_NEED) for line in lines):
+        if any(line.startswith(NOTHING_DIFFERS) for line in lines):
             return None
         told = "\n".join(f"    {line}" for line in lines[:BODY_LINES])  # indented: rows are text, not Markdown
         self.body = f"{context['params']['reason']}\n\nWhat readers would see otherwise:\n\n{told}\n"

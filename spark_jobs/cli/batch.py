@@ -1,4 +1,4 @@
-"""`tidemark batch plan | build | audit | publish | rollback | status` and `tidemark retention`.
+"""`tidemark batch plan | build | audit | publish | rollback | diff | status` and `tidemark retention`.
 
 Exit codes as in step.py, and 3: the audit stops the run. A step that fails is written down, so that another run may
 begin. Spark is imported by the steps that may need it.
@@ -15,6 +15,7 @@ import click
 
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
 from spark_jobs.batch.replay import plan_replay
+from spark_jobs.cli import replay_report
 from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
@@ -25,6 +26,9 @@ from spark_jobs.publication.publish import publish
 from spark_jobs.publication.retention import retain
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import project_views
+from spark_jobs.serving import source_diff
+from spark_jobs.serving.render import ready
+from spark_jobs.settings import settings
 from spark_jobs.storage import log_reader
 
 
@@ -131,6 +135,27 @@ def rollback_(publication: int | None) -> None:
     with ledger_step() as store, thrift() as execute:
         made = rollback(execute, project_views(), store, publication)
         click.echo(f"publication {made.id} is in force: what publication {made.restores} showed, cut {made.cut}")
+
+
+@batch.command("diff")
+@click.argument("before", type=int)
+@click.argument("after", type=int)
+def diff_(before: int, after: int) -> None:
+    """What readers see otherwise by publication AFTER than by BEFORE, over the same log; exit code 1 if anything."""
+    views = project_views()
+    with ledger_step() as store:
+        promoted = store.promoted()
+        sides = [store.readable_publication(number) for number in (before, after)]
+        old, new = (ready(views, store.sources(side), promoted) for side in sides)
+        folder = settings().data_docs / "publications" / f"{before}-{after}"
+        names = (f"publication {before}", f"publication {after}")
+        found = source_diff.between(views, old, new, max(side.cut for side in sides), names, folder)
+        differing = [view.as_json() for view in found]
+    for line in replay_report.summary(differing):
+        click.echo(line)
+    if differing:
+        click.echo(f"all rows: {folder.as_uri()}")
+    sys.exit(bool(differing))
 
 
 @batch.command()

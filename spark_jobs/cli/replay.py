@@ -187,7 +187,7 @@ def compare(run_id: str) -> None:
         store.record_differences(run_id, [*differences(store, project_views(), begun)])
         of = store.asked_replay(run_id)
         page = replay_report.written(of, state(of, begun))
-        for line in replay_report.summary(of):
+        for line in replay_report.summary(of.differences or ()):
             click.echo(line)
         click.echo(f"page: {page.as_uri()}")
 

@@ -4,7 +4,7 @@ The page lies in the Data Docs, beside the files that have all differing rows: r
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_jobs.ledger.schema import Replay
-from spark_jobs.orchestration.interface import REPLAYS
+from spark_jobs.orchestration.interface import NOTHING_DIFFERS, REPLAYS
 from spark_jobs.serving.formatting import printable
 from spark_jobs.settings import settings
 
@@ -47,11 +47,12 @@ def wants(of: Replay) -> str:
     return f"{', '.join(parts) or 'all of history'}, from {of_what}"
 
 
-def summary(of: Replay) -> Iterator[str]:
-    """What it changes, a line per view; for a task's log."""
-    if not of.differences:
-        yield "nothing differs from what is published"
-    for view in of.differences or ():
+def summary(differences: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """What readers would see otherwise, view by view; for a task's log."""
+    views = list(differences)
+    if not views:
+        yield f"{NOTHING_DIFFERS}: every answer is the same"
+    for view in views:
         kinds = ", ".join(f"{view[kind]:,} {kind}" for kind in ("gone", "new", "other") if view[kind])
         yield printable(f"{view['view']}: {_differing(view):,} rows differ ({kinds}) of {view['rows']:,}")
         yield from (printable(f"  {line}") for line in view["greatest"])

@@ -25,8 +25,11 @@ from spark_jobs.serving.sql import SqlError, ask, connect
 
 def instant(ctx: click.Context, option: click.Parameter, text: str | None) -> datetime | None:
     """Callback of an option: a moment with its zone."""
-    if text is None:
-        return None
+    return None if text is None else instant_of(text)
+
+
+def instant_of(text: str) -> datetime:
+    """The moment that a text says. BadParameter where it says none, or lacks its zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:

@@ -81,6 +81,14 @@ class Publications(Sessions):
         """The publication in force at `at`."""
         return self.first(in_force().where(Publication.done_at <= at))
 
+    def readable_publication(self, number: int) -> Publication:
+        """A publication that can still be read. LedgerError where there is none."""
+        found = self.get(Publication, number)
+        if found is None or found.state != "done":
+            state = f"publication {number} {'has expired' if found else 'is not there'}"
+            raise LedgerError(f"{state}; `tidemark batch status` lists those that are")
+        return found
+
     def publication_of(self, run_id: str) -> Publication | None:
         return self.first(select(Publication).where(Publication.run_id == run_id))
 

@@ -24,6 +24,9 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A run's id also names its folder in the Data Docs."""
 PIN = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
+NOTHING_DIFFERS = "nothing differs"
+"""How `tidemark replay compare` begins where nobody has to agree."""
+
 # Where Airflow's forms find the names of views and event types; by default this repository's.
 VIEWS_FOLDER_VARIABLE, SCHEMAS_FOLDER_VARIABLE = "TIDEMARK_VIEWS_FOLDER", "TIDEMARK_SCHEMAS_FOLDER"
 

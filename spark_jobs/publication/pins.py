@@ -4,7 +4,9 @@
 Everything but the name is a literal that the program made; the name is checked by a pattern.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,6 +51,17 @@ def create(
         _make(execute, views, store, pin)
         store.finish_pin(name)
     return pin
+
+
+@contextmanager
+def temporary(execute: Execute, views: Views, store: Store, at: datetime) -> Iterator[Pin]:
+    """A pin as of then, dropped afterwards."""
+    name = f"asked_{os.getpid()}_{datetime.now(UTC):%Y%m%d%H%M%S}"
+    try:
+        yield create(execute, views, store, name, at, keep=timedelta(days=1))
+    finally:
+        if store.pin(name) is not None:
+            drop(execute, store, name)
 
 
 def checked(name: str) -> str:

@@ -15,7 +15,7 @@ from conftest import DAGS, ROOT
 from tidemark_airflow import replay_form, replay_steps
 from tidemark_airflow.run_id import run_id_of
 
-from spark_jobs.orchestration.interface import COMMAND_VARIABLE, REPLAY
+from spark_jobs.orchestration.interface import COMMAND_VARIABLE, NOTHING_DIFFERS, REPLAY
 
 REPLAYED = run_id_of("manual__1")
 
@@ -81,7 +81,7 @@ def test_a_moment_of_the_form_is_one_of_the_command(replay: DAG, real: None) -> 
 
 
 def test_where_nothing_differs_nobody_is_asked(replay: DAG) -> None:
-    assert replay.get_task("agree").execute(context(["nothing differs from what is published"])) is None
+    assert replay.get_task("agree").execute(context([f"{NOTHING_DIFFERS}: every answer is the same"])) is None
     replay.get_task("answer").execute(context(None))
 
 

@@ -11,6 +11,8 @@ from spark_jobs.cli.replay import differences
 from spark_jobs.ledger.replays import NOBODY
 from spark_jobs.ledger.schema import Replay
 from spark_jobs.ledger.store import LedgerError
+from spark_jobs.serving import source_diff
+from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 from tests.spark.lake import Lake, event
 from tests.spark.test_batch_path import DAY1, DAY2, counts, facts, order
@@ -35,6 +37,13 @@ def compared(lake: Lake, run_id: str) -> list[dict[str, Any]]:
     found = [*differences(lake.store, lake.views, run)]
     lake.store.record_differences(run_id, found)
     return found
+
+
+def between(lake: Lake, before: int, after: int) -> list[str]:
+    """The views that answer otherwise by one publication than by another."""
+    old, new = lake.store.sources(before), lake.store.sources(after)
+    head, folder = lake.store.readable_publication(after).cut, settings().data_docs
+    return [found.view for found in source_diff.between(lake.views, old, new, head, ("before", "after"), folder)]
 
 
 def spoilt(lake: Lake) -> tuple[Any, ...]:
@@ -64,6 +73,9 @@ def test_a_replay_from_raw_bytes_mends_what_is_served_once_somebody_agrees_and_i
     lake.store.approve_replay("again", "an operator")
     assert lake.publish("again") is not None
     assert (facts(lake), lake.served("orders_by_day"), lake.served("trades")) == right
+    differs = between(lake, lake.store.publications()[1].id, lake.store.publications()[0].id)
+    assert differs == ["orders_by_day", "trades"], "what the replay has changed can be asked for again"
+    assert between(lake, 0, 2) == [], "as it was before the loss"
     asked(lake, "twice", Wanted("raw", days=(DAY1,)))
     assert compared(lake, "twice") == []
     replay = lake.store.asked_replay("twice")

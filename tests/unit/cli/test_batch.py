@@ -51,6 +51,19 @@ def test_a_failed_publish_is_written_down_and_another_run_may_begin() -> None:
     assert tidemark("batch", "plan", "--run-id", "r2")[0] == 0
 
 
+@pytest.mark.parametrize(
+    "words", [("batch", "diff", "1", "2"), ("sql", "SELECT 1", "--as-of", "1")], ids=["diff", "as of"]
+)
+def test_a_publication_that_is_not_there_is_named(words: tuple[str, ...]) -> None:
+    code, said = tidemark(*words)
+    assert code == 1 and "publication 1 is not there; `tidemark batch status` lists those that are" in said
+
+
+def test_a_moment_without_its_zone_is_refused() -> None:
+    code, said = tidemark("sql", "SELECT 1", "--as-of", "2026-03-01T00:00:00")
+    assert code == 2 and "lacks its zone" in said
+
+
 def test_status_is_for_people_and_programs() -> None:
     assert "nothing yet" in tidemark("batch", "status")[1]
     tidemark("batch", "plan", "--run-id", "r1")

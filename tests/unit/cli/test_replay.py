@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from spark_jobs.batch.replay import may_begin
 from spark_jobs.cli import main, replay_report
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.schema import Replay, Run
+from spark_jobs.ledger.schema import Run
+from spark_jobs.orchestration.interface import NOTHING_DIFFERS
 from spark_jobs.settings import settings
 
 PLAN = ("replay", "plan", "--run-id", "again", "--reason=a test", "--by=ada")
@@ -123,6 +124,6 @@ def test_the_page_leads_to_all_rows_and_takes_nothing_in_them_for_markup() -> No
     store.record_differences("again", [differs])
     page = replay_report.written(store.asked_replay("again"), "waits for approval").read_text()
     assert 'href="orders_by_day.csv"' in page and "<script>" not in page and "[bold]" in page
-    lines = [*replay_report.summary(store.asked_replay("again"))]
+    lines = [*replay_report.summary(store.asked_replay("again").differences or ())]
     assert lines[0] == "orders_by_day: 6 rows differ (1 gone, 2 new, 3 other) of 9"
-    assert [*replay_report.summary(Replay(differences=[]))] == ["nothing differs from what is published"]
+    assert [*replay_report.summary([])] == [f"{NOTHING_DIFFERS}: every answer is the same"]
