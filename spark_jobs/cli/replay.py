@@ -169,9 +169,11 @@ def run(ctx: click.Context, run_id: str) -> None:
 
 
 def _position(run_id: str) -> tuple[str | None, Replay]:
-    """The step that its run has ended last; None: it has not begun."""
+    """The step that its run has ended last, and well; None: it has not begun."""
     with ledger_step() as store:
-        of, begun = store.asked_replay(run_id), store.run(run_id)
+        of, begun, verdict = store.asked_replay(run_id), store.run(run_id), store.audit(run_id)
+        if verdict is not None and not verdict.passed:
+            return "build", of
         return (begun.step if begun else None), of
 
 

@@ -115,6 +115,16 @@ def test_a_replay_that_built_nothing_is_not_compared() -> None:
     assert code == 1 and "has not built anything to compare" in said
 
 
+def test_an_audit_that_stopped_it_is_made_again() -> None:
+    tidemark(*PLAN)
+    store = ledger.open()
+    store.begin_run(Run(run_id="again", cut=5))
+    store.progress("again", "audit")
+    store.record_audit("again", passed=False)
+    code, said = tidemark("replay", "run", "again")
+    assert code == 1 and "run again has not built" in said, "the audit says so, not the comparison"
+
+
 def test_the_page_leads_to_all_rows_and_takes_nothing_in_them_for_markup() -> None:
     differs = {"view": "orders_by_day", "rows": 9, "gone": 1, "new": 2, "other": 3, "file": "orders_by_day.csv"}
     differs["greatest"] = ["name=<script>alert(1)</script>[bold]: orders 1 (published) 2 (replayed)"]
