@@ -39,5 +39,6 @@ def test_c5_the_night_verifies_removes_and_cleans(platform: Platform) -> None:
         assert ends(platform, "maintenance") == "success"
         assert database.execute("SELECT count(*) FROM log WHERE event = 'long ago'").fetchone() == (0,)
     shown = json.loads(platform.tidemark("verify", "--last", "--json"))
-    assert {one["state"] for one in shown} <= {"holds", "nothing yet"}
+    states = {one["state"] for one in shown}
+    assert "holds" in states and states <= {"holds", "nothing yet", "not looked at"}, "a night looks as long as it may"
     assert platform.sql("SHOW SCHEMAS LIKE 'pin_verify*'") == []

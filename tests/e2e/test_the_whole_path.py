@@ -109,10 +109,17 @@ def backfill(platform: Platform, days: int) -> list[str]:
     last = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     ticks = {"from_date": (last - timedelta(days=days - 1)).isoformat(), "to_date": last.isoformat()}
     asked = {"dag_id": "batch_layer", "reprocess_behavior": "completed", "run_backwards": False, **ticks}
+    before = backfilled(platform)
     platform.airflow("/backfills", asked)
-    runs = platform.airflow("/dags/batch_layer/dagRuns?run_type=backfill&limit=10")["dag_runs"]
+    runs = backfilled(platform) - before
     assert len(runs) == days
-    return [run["dag_run_id"] for run in runs]
+    return sorted(runs)
+
+
+def backfilled(platform: Platform) -> set[str]:
+    """The runs of all backfills."""
+    runs = platform.airflow("/dags/batch_layer/dagRuns?run_type=backfill&limit=100")["dag_runs"]
+    return {run["dag_run_id"] for run in runs}
 
 
 def rings(platform: Platform) -> set[str]:
