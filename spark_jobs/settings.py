@@ -193,7 +193,7 @@ class Settings(_Folders, BaseSettings):
     verify_seconds: float = Field(45.0, description="When a sample ends, whatever is not looked at by then.")
     replay_hours: str | None = Field(
         None,
-        pattern=r"^\d{1,2}-\d{1,2}$",
+        pattern=r"^([01]?\d|2[0-3])-([01]?\d|2[0-3])$",
         description="UTC hours in which replays may begin, as 22-6; default: always.",
     )
     airflow_kept_days: int = Field(30, description="How long Airflow's database and task logs keep a run.")

@@ -6,7 +6,7 @@ publication yet. `batch plan`, `build`, `audit` and `publish` take a replay's na
 
 import getpass
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -68,12 +68,7 @@ def plan(
     run_id: str, reason: str, origin: Origin, views: tuple[str, ...], by: str, as_json: bool, **where: Any
 ) -> None:
     """Write down what is wanted, and show what it would touch. Nothing is computed. No range: all of history."""
-    if origin == "raw" and views:
-        raise click.UsageError(
-            "--view goes with --from facts: facts that come out otherwise change every view over them"
-        )
-    if where["event_types"] and origin == "raw" and not where["quarantined"]:
-        raise click.UsageError("--event-type goes with --from facts or --quarantined: an lsn has records of all types")
+    _refuse_what_goes_with_nothing(origin, views, where)
     known = project_views()
     with ledger_step() as store:
         named = _views(views, where["event_types"])
@@ -87,18 +82,36 @@ def plan(
         _show(store.begin_replay(asked), store.run(run_id), as_json)
 
 
+NEEDED = {"to_day": "from_day", "to_lsn": "from_lsn", "to_time": "from_time", "causes": "quarantined"}
+"""Options that say nothing without another."""
+
+
+def _refuse_what_goes_with_nothing(origin: Origin, views: tuple[str, ...], where: Mapping[str, Any]) -> None:
+    """What would be ignored otherwise, and more done again than was meant."""
+    if origin == "raw" and views:
+        raise click.UsageError(
+            "--view goes with --from facts: facts that come out otherwise change every view over them"
+        )
+    if where["event_types"] and origin == "raw" and not where["quarantined"]:
+        raise click.UsageError("--event-type goes with --from facts or --quarantined: an lsn has records of all types")
+    for name, needed in NEEDED.items():
+        if where[name] and not where[needed]:
+            option = {"causes": "because"}.get(name, name.replace("_", "-"))
+            raise click.UsageError(f"--{option} goes with --{needed.replace('_', '-')}")
+
+
 def _views(named: tuple[str, ...], event_types: tuple[str, ...]) -> tuple[str, ...]:
     """Names of views: those named, and those over the event types."""
     if unknown := {*event_types} - {*project_contracts().event_types}:
         raise LedgerError(f"no event type is called {', '.join(sorted(unknown))}")
     over = {view.name for view in project_views() if {*event_types} & {*view.event_types}}
+    if event_types and not over:
+        raise LedgerError(f"no view is over {', '.join(event_types)}")
     return tuple(sorted({*named, *over}))
 
 
 def _days(from_day: datetime | None, to_day: datetime | None, **_: Any) -> tuple[str, ...]:
     if from_day is None:
-        if to_day is not None:
-            raise click.UsageError("--to-day goes with --from-day")
         return ()
     last = to_day or from_day
     if last < from_day:

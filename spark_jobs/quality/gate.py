@@ -59,11 +59,8 @@ def audit(
     old, cut = store.sources(current), current.cut if current else 0
     changed = changed_days(store, run, with_unbuilt(built, old))
     whole = whole or run.mode == "full"
-    agreements = list[Agreement]()
-    for agreement in _agreements(views, old, built, agree(views, old, built, changed, whole=whole), cut):
-        agreements.append(accepted(agreement, accept) if accept else agreement)
-        for line in agreement_lines(agreements[-1]):
-            say(line)
+    found = _agreements(views, old, built, agree(views, old, built, changed, whole=whole), cut)
+    agreements = [*_told(found, accept, say)]
     days = sorted({*run.days, *chain.from_iterable(days_together(changed.values()).values())})
     checked = audited(run, views, built, old, cut, days, whole=whole)
     verdicts, docs = _verdicts(session, Checkpoint(run_id), checked, say)
@@ -76,6 +73,15 @@ def audit(
     store.progress(run_id, "audit", **{AGREEMENT: [asdict(agreement) for agreement in agreements]})
     store.record_audit(run_id, passed, warnings, docs.as_uri())
     return passed
+
+
+def _told(found: Iterable[Agreement], accept: str | None, say: Say) -> Iterator[Agreement]:
+    """Say what differs, view by view; with a reason to accept it, it is accepted."""
+    for agreement in found:
+        kept = accepted(agreement, accept) if accept else agreement
+        for line in agreement_lines(kept):
+            say(line)
+        yield kept
 
 
 def _agreements(

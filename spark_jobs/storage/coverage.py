@@ -39,9 +39,11 @@ def landed(above: int) -> Mapping[int, datetime]:
 
 def landed_between(begin: datetime, end: datetime) -> tuple[int, int] | None:
     """The first and the last lsn that landed in [begin, end); None where nothing did."""
-    rows = _control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", 0)
-    within = [lsn for lsn, at in rows if begin <= at < end]
-    return (within[0], within[-1]) if within else None
+    first = last = None
+    for lsn, at in _control_rows(tables.MASTER_LOG, "kind", "lsn, batch.landed_at::TIMESTAMPTZ", 0):
+        if begin <= at < end:
+            first, last = first or lsn, lsn
+    return (first, last) if first and last else None
 
 
 def records(above: int, upto: int | None = None) -> Mapping[int, int]:

@@ -147,4 +147,7 @@ def test_where_no_receiver_is_named_nothing_is_asked(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(interface.COMMAND_VARIABLE, "/nowhere")
     for name in (interface.MAIL_TO_VARIABLE, interface.WEBHOOK_VARIABLE):
         monkeypatch.delenv(name, raising=False)
+    asked = list[object]()
+    monkeypatch.setattr("tidemark_airflow.command.answer", asked.append)
     AlarmNotifier()({})
+    assert asked == []

@@ -8,10 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.batch.replay import may_begin
-from spark_jobs.cli import main, replay_report
+from spark_jobs.cli import main, replay, replay_report
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Run
 from spark_jobs.orchestration.interface import NOTHING_DIFFERS
+from spark_jobs.registry.views import Views, project_views
 from spark_jobs.settings import settings
 
 PLAN = ("replay", "plan", "--run-id", "again", "--reason=a test", "--by=ada")
@@ -36,6 +37,9 @@ def _home(platform_home: Path) -> None:
         (["--from=facts", "--view=nothing"], 1, "no view is called nothing"),
         (["--from=facts", "--from-lsn=3"], 1, "facts are chosen by days"),
         (["--to-day=2026-03-01"], 2, "--to-day goes with --from-day"),
+        (["--from-day=2026-03-01", "--to-lsn=3"], 2, "--to-lsn goes with --from-lsn"),
+        (["--from-day=2026-03-01", "--to-time=2026-03-01T00:00:00Z"], 2, "--to-time goes with --from-time"),
+        (["--from-day=2026-03-01", "--because=json"], 2, "--because goes with --quarantined"),
         (["--from-day=2026-03-02", "--to-day=2026-03-01"], 2, "lies before --from-day"),
         (["--from-lsn=3", "--to-lsn=2"], 2, "lies before --from-lsn"),
         (["--from-time=2026-03-01T00:00:00Z"], 1, "there is nothing in that range"),
@@ -47,6 +51,13 @@ def test_what_makes_no_sense_is_refused_by_name_and_nothing_is_kept(options: lis
     found, output = tidemark(*PLAN, *options)
     assert found == code and said in " ".join(output.split())
     assert ledger.open().replays() == []
+
+
+def test_an_event_type_without_a_view_does_not_mean_all_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = Views((project_views()["orders_by_day"],))
+    monkeypatch.setattr(replay, "project_views", lambda: few)
+    code, said = tidemark(*PLAN, "--from=facts", "--event-type=sentence_posted")
+    assert code == 1 and "no view is over sentence_posted" in said and ledger.open().replays() == []
 
 
 def test_a_plan_shows_what_it_would_touch_and_begins_no_run() -> None:
