@@ -66,79 +66,49 @@ def fill(store: Store, number: int) -> None:
             session.execute(insert(Base.metadata.tables[table]), list(rows))
 
 
-def _rows(number: int, begin: datetime) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+Rows = Iterator[tuple[str, Iterator[dict[str, Any]]]]
+"""A table's name, and its rows."""
+
+
+def _rows(number: int, begin: datetime) -> Rows:
     at = [begin + timedelta(days=night) for night in range(number)]
-    every = range(number)
+    yield from _of_runs(at)
+    yield from _of_publications(at)
+    yield from _of_looks(at)
+
+
+def _of_runs(at: list[datetime]) -> Rows:
+    every = range(len(at))
     run = {"mode": "changed", "days": [], "state": "finished", "step": "publish", "summary": {AGREEMENT: AGREED}}
     about = {"mode": "changed", "horizon": None, "results_version": None, "row_count": 1, "seconds": 1.0}
-    states = ["expired" if night < number - LIVE else "done" for night in every]
-    yield (
-        Run.__tablename__,
-        (
-            {
-                "run_id": f"r{n}",
-                "previous_cut": n * 100,
-                "cut": n * 100 + 100,
-                "started_at": at[n],
-                "progressed_at": at[n],
-                **run,
-            }
-            for n in every
-        ),
-    )
+    begun = ({"run_id": f"r{n}", "started_at": at[n], "progressed_at": at[n], **_cuts(n), **run} for n in every)
+    yield Run.__tablename__, begun
     yield Audit.__tablename__, ({"run_id": f"r{n}", "passed": True, "warnings": 0, "at": at[n]} for n in every)
-    yield (
-        Build.__tablename__,
-        (
-            {
-                "run_id": f"r{n}",
-                "view_id": view,
-                "cut": n * 100 + 100,
-                "batch_version": n,
-                "finished_at": at[n],
-                **about,
-            }
-            for n in every[-BUILDS_KEPT:]
-            for view in VIEWS
-        ),
-    )
-    yield (
-        Publication.__tablename__,
-        (
-            {"id": n, "kind": "batch", "run_id": f"r{n}", "cut": n * 100 + 100, "state": states[n], "done_at": at[n]}
-            for n in every
-        ),
-    )
-    yield (
-        PublicationView.__tablename__,
-        (
-            {"publication_id": n, "view_id": view, "batch_version": n, "cut": n * 100 + 100}
-            for n in every
-            for view in VIEWS
-        ),
-    )
-    yield (
-        Verification.__tablename__,
-        (
-            {"scope": "sample", "seed": n, "begun_at": at[n], "finished_at": at[n], "exit_code": 0, "findings": LAWS}
-            for n in every
-        ),
-    )
-    yield (
-        Alarm.__tablename__,
-        (
-            {
-                "name": "lag: orders",
-                "message": "late",
-                "runbook": "",
-                "raised_at": day,
-                "cleared_at": day,
-                "raise_told_at": day,
-            }
-            | {"clearing_told_at": day}
-            for day in at[-BUILDS_KEPT:]
-        ),
-    )
+    built = ({"run_id": f"r{n}", "cut": n * 100 + 100, "batch_version": n, "finished_at": at[n]} | about
+             for n in every[-BUILDS_KEPT:])  # fmt: skip
+    yield Build.__tablename__, (build | {"view_id": view} for build in built for view in VIEWS)
+
+
+def _cuts(night: int) -> dict[str, int]:
+    return {"previous_cut": night * 100, "cut": night * 100 + 100}
+
+
+def _of_publications(at: list[datetime]) -> Rows:
+    every = range(len(at))
+    states = ["expired" if night < len(at) - LIVE else "done" for night in every]
+    about = ({"id": n, "run_id": f"r{n}", "cut": n * 100 + 100, "state": states[n], "done_at": at[n]} for n in every)
+    yield Publication.__tablename__, (publication | {"kind": "batch"} for publication in about)
+    shown = ({"publication_id": n, "batch_version": n, "cut": n * 100 + 100} for n in every)
+    yield PublicationView.__tablename__, (source | {"view_id": view} for source in shown for view in VIEWS)
+
+
+def _of_looks(at: list[datetime]) -> Rows:
+    about = {"scope": "sample", "exit_code": 0, "findings": LAWS}
+    looks = ({"seed": n, "begun_at": day, "finished_at": day, **about} for n, day in enumerate(at))
+    yield Verification.__tablename__, looks
+    moments = ("raised_at", "cleared_at", "raise_told_at", "clearing_told_at")
+    alarm = {"name": "lag: orders", "message": "late", "runbook": ""}
+    yield Alarm.__tablename__, (alarm | dict.fromkeys(moments, day) for day in at[-BUILDS_KEPT:])
 
 
 def _cpu(ask: Callable[[Store], object], store: Store) -> float:
