@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,16 @@ if importlib.util.find_spec("airflow") is None:
     collect_ignore_glob = ["test_*.py"]
 else:
     give_airflow_a_home()
+
+
+def context(run_id: str = "manual__1", key: str | None = None, pulled: Any = None, **form: Any) -> Any:
+    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than `replay` opens."""
+    from tidemark_airflow.replay_form import PARAMS
+
+    filled = {name: param.value for name, param in PARAMS.items() if name != "reason"} | {"reason": "a test"} | form
+    run = SimpleNamespace(run_id=run_id, partition_key=key, triggering_user_name="ada")
+    ti = SimpleNamespace(id="ti", xcom_pull=lambda task_ids: pulled)
+    return {"dag_run": run, "params": filled, "ti": ti, "task_instance": ti}
 
 
 @pytest.fixture

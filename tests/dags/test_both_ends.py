@@ -4,13 +4,12 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
-from conftest import DAGS, ROOT
+from conftest import DAGS, ROOT, context
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.run_id import pin_of, run_id_of
 
@@ -36,6 +35,7 @@ for words in json.load(sys.stdin):
         print(" ".join(words), done.output)
 """
 RUN_IDS = ["manual__1", "scheduled__2026-01-02T00:00:00+00:00", "é", "", "--", "../..", "x" * 300]
+APPROVED = {"chosen_options": ["Approve"], "responded_by_user": None}
 Beat = Callable[..., None]
 
 
@@ -70,10 +70,6 @@ def watch(bag: DagBag) -> TidemarkOperator:
     task.heard = []
     task.hear = task.heard.append
     return task
-
-
-def context(run_id: str = "manual__1", key: str | None = None) -> Any:
-    return {"dag_run": SimpleNamespace(run_id=run_id, partition_key=key)}
 
 
 def restarted(watch: TidemarkOperator) -> bool:
@@ -135,7 +131,7 @@ def test_c5_maintenance_asks_for_a_trim_of_what_nobody_reads(bag: DagBag) -> Non
 
 def test_the_command_takes_the_words_of_every_task(bag: DagBag) -> None:
     tasks = [task for dag in bag.dags.values() for task in dag.tasks if isinstance(task, TidemarkOperator)]
-    words = [task.arguments_of(context(key="2013-01-01")) for task in tasks]
+    words = [task.arguments_of(context(key="2013-01-01", pulled=APPROVED)) for task in tasks]
     words += [remedy for task in tasks for remedy in task.remedies.values()]
     parsed = subprocess.run(
         [PYTHON, "-c", PARSE], input=json.dumps(words), cwd=ROOT, check=True, capture_output=True, text=True

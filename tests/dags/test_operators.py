@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+from conftest import context
 from tidemark_airflow import command
 from tidemark_airflow.operators import AuditStep, BatchStep, PinnedStep, PublishStep, TidemarkOperator, TrainStep
 from tidemark_airflow.policy import PUBLICATION
@@ -29,10 +30,6 @@ class Events(dict[Any, SimpleNamespace]):
         self[asset] = SimpleNamespace(partitions=[])
         self[asset].add_partitions = self[asset].partitions.append
         return self[asset]
-
-
-def context(run_id: str = "manual__1", key: str | None = None) -> Any:
-    return {"dag_run": SimpleNamespace(run_id=run_id, partition_key=key), "outlet_events": Events()}
 
 
 def words(folder: Path) -> list[str]:
@@ -127,13 +124,14 @@ def test_any_other_code_is_red_and_tried_again(tidemark: Put, code: int) -> None
 def test_a_publication_is_announced_under_its_run_with_or_without_a_day(tidemark: Put) -> None:
     tidemark("exit 0")
     for given in (context("r1"), context("r1", "2013-01-01")):
+        given["outlet_events"] = Events()
         PublishStep(task_id="publish").execute(given)
         assert given["outlet_events"][PUBLICATION].partitions == [run_id_of("r1")]
 
 
 def test_nothing_is_announced_when_publishing_failed(tidemark: Put) -> None:
     tidemark("exit 1")
-    given = context()
+    given = context() | {"outlet_events": Events()}
     with pytest.raises(AirflowException):
         PublishStep(task_id="publish").execute(given)
     assert given["outlet_events"] == {}

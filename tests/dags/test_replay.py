@@ -4,14 +4,13 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException, ParamValidationError, TaskAwaitingInput
-from conftest import DAGS, ROOT
+from conftest import DAGS, ROOT, context
 from tidemark_airflow import replay_form, replay_steps
 from tidemark_airflow.run_id import run_id_of
 
@@ -30,14 +29,6 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The real command, over a platform of its own on which nothing has landed."""
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
     monkeypatch.delenv(COMMAND_VARIABLE, raising=False)
-
-
-def context(pulled: Any = None, **form: Any) -> Any:
-    """Of a task; `pulled`: what the task before has left."""
-    filled = {name: param.value for name, param in replay_form.PARAMS.items() if name != "reason"}
-    run = SimpleNamespace(run_id="manual__1", partition_key=None, triggering_user_name="ada")
-    ti = SimpleNamespace(id="ti", xcom_pull=lambda task_ids: pulled)
-    return {"dag_run": run, "params": filled | {"reason": "a test"} | form, "ti": ti, "task_instance": ti}
 
 
 def shown(run_id: str = REPLAYED) -> Any:
@@ -81,8 +72,8 @@ def test_a_moment_of_the_form_is_one_of_the_command(replay: DAG, real: None) -> 
 
 
 def test_where_nothing_differs_nobody_is_asked(replay: DAG) -> None:
-    assert replay.get_task("agree").execute(context([f"{NOTHING_DIFFERS}: every answer is the same"])) is None
-    replay.get_task("answer").execute(context(None))
+    assert replay.get_task("agree").execute(context(pulled=[f"{NOTHING_DIFFERS}: every answer is the same"])) is None
+    replay.get_task("answer").execute(context())
 
 
 def test_who_has_to_agree_sees_what_differs_as_text(replay: DAG, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +83,7 @@ def test_who_has_to_agree_sees_what_differs_as_text(replay: DAG, monkeypatch: py
     )
     agree = replay.get_task("agree")
     with pytest.raises(TaskAwaitingInput):
-        agree.execute(context(["orders_by_day: 1 rows differ", "  name={{ 1 + 1 }} <b>"]))
+        agree.execute(context(pulled=["orders_by_day: 1 rows differ", "  name={{ 1 + 1 }} <b>"]))
     assert "a test" in asked["body"] and "\n      name={{ 1 + 1 }} <b>" in asked["body"]
     assert asked["options"] == ["Approve", "Reject"] and tuple(agree.template_fields) == ()
 
@@ -108,9 +99,9 @@ def test_the_answer_is_recorded_under_the_name_of_who_gave_it(
     step = replay.get_task("answer")
     if chosen == "Reject":
         with pytest.raises(AirflowSkipException, match="it was rejected"):
-            step.execute(context(answer))
+            step.execute(context(pulled=answer))
     else:
-        step.execute(context(answer))
+        step.execute(context(pulled=answer))
     assert (folder / "given").read_text().splitlines() == ["replay", *words]
 
 
@@ -118,7 +109,7 @@ def test_a_rejected_replay_is_cancelled_by_the_command(replay: DAG, real: None) 
     replay.get_task("preview").execute(context())
     with pytest.raises(AirflowSkipException):
         replay.get_task("answer").execute(
-            context({"chosen_options": ["Reject"], "responded_by_user": {"id": "7", "name": "bob"}})
+            context(pulled={"chosen_options": ["Reject"], "responded_by_user": {"id": "7", "name": "bob"}})
         )
     assert (shown()["state"], shown()["cancelled_by"]) == ("cancelled", "bob")
 
