@@ -1,7 +1,7 @@
 """`decode`: make facts, quarantined records or counted duplicates of the master log's new records.
 
-master.log (previous cut, cut], the lsns of days to build again, and those of records that a newer schema takes out of
-quarantine -> facts.<type>, master.quarantine, master.duplicates.
+master.log (previous cut, cut], the lsns of days to build again, and those of records that newer schemas or revisions
+have read otherwise -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from spark_jobs.batch import decode_job, identity_index, quarantine_release, replacing
+from spark_jobs.batch import decode_job, identity_index, read_again, replacing
 from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.batch.decode_job import DUPLICATE, QUARANTINED, JudgedBy, fact_columns
 from spark_jobs.batch.plan import FROM_FACTS, LSNS
@@ -80,18 +80,18 @@ def create_tables() -> None:
 
 
 def _again(store: Store, run: Run, history: SchemaHistory, say: Say) -> list[Range]:
-    """Older lsns to decode again: of the run's days, and of records that newer schemas accept.
+    """Older lsns to decode again: of the run's days, and of records that are read otherwise now.
 
     Kept in the ledger until a publication: a try that died may have emptied quarantine, or replaced some facts.
     """
-    accepted = quarantine_release.lsns(history, run.previous_cut, run.cut)
-    if accepted:
-        lsns = sum(last - first + 1 for first, last in accepted)
-        say(f"newer schemas accept quarantined records: {lsns:,} older lsns are decoded again")
+    otherwise = read_again.lsns(history, run.previous_cut, run.cut)
+    if otherwise:
+        lsns = sum(last - first + 1 for first, last in otherwise)
+        say(f"newer schemas or revisions change what older records mean: {lsns:,} lsns are decoded again")
     begun = chain.from_iterable(earlier.summary.get(AGAIN, ()) for earlier in store.runs_since_base(run.run_id))
     days = () if FROM_FACTS in run.summary else run.days
     asked = chain(begun, run.summary.get(LSNS, ()))
-    again = joined([*accepted, *_lsns_of(days, run.previous_cut), *((first, last) for first, last in asked)])
+    again = joined([*otherwise, *_lsns_of(days, run.previous_cut), *((first, last) for first, last in asked)])
     store.progress(run.run_id, run.step, **{AGAIN: again})
     return again
 

@@ -72,12 +72,14 @@ BATCH = pa.struct(
     ]
 )
 
-# A row of master.log: a record, the `__batch__` row of its micro-batch, or a schema that comes in force.
+# A row of master.log: a record, the `__batch__` row of its micro-batch, a schema that comes in force, or a revision.
 LOG = pa.schema(
     [("lsn", pa.int64()), ("landed_on", pa.date32()), ("kind", pa.string()), *list(RECORD)[1:], ("batch", BATCH)]
 )
 RECORD_ROW = "record"
-SCHEMA_ROW = "schema"  # the greatest of the three kinds, so that Delta's statistics tell which files have one
+# Greater than the other kinds, so that Delta's statistics tell which files have one.
+REVISION_ROW = "revision"
+SCHEMA_ROW = "schema"
 
 # The `control` column of speed.partials; which fields are set depends on the row's `view`.
 CONTROL = pa.struct(

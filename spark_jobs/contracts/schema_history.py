@@ -1,12 +1,13 @@
 """Which schema versions are in force at which lsn. The log itself says it, so the log decides what its records mean.
 
-master.log (rows of kind `schema`) -> SchemaHistory -> the Contracts of an lsn.
+master.log (rows of kind `schema` and `revision`) -> SchemaHistory -> the Contracts of an lsn, and what was said of
+single records (`revisions`).
 A version is in force from its entry on. The versions that existed when the log began stand at lsn 0.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,7 @@ import pyarrow as pa
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError, Contracts
+from spark_jobs.contracts.revisions import Revision, Revisions
 from spark_jobs.settings import settings
 
 TELLING = {"title", "description", "examples", "$comment", "$id", "$schema", "owner", "examples_bad"}
@@ -41,6 +43,7 @@ class SchemaHistory:
     """`entries`: in the order of lsns. Without any, every version is in force."""
 
     entries: tuple[Entry, ...] = ()
+    revisions: Revisions = field(default_factory=Revisions)
 
     def at(self, lsn: int) -> Contracts:
         """The versions in force at an lsn."""
@@ -48,9 +51,10 @@ class SchemaHistory:
             return project_contracts()
         return _in_force(frozenset((entry.event_type, entry.version) for entry in self.entries if entry.lsn <= lsn))
 
-    def eras(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Ranges of lsns, both ends included, within which the same versions are in force."""
-        begins = sorted({first, *(entry.lsn for entry in self.entries if first < entry.lsn <= last)})
+    def eras(self, first: int, last: int, cut: int = 0) -> Iterator[tuple[int, int]]:
+        """Ranges of lsns, both ends included, that are read alike by somebody who knows the log up to `cut`."""
+        new = {entry.lsn for entry in self.entries} | self.revisions.lsns_past(cut)
+        begins = sorted({first, *(lsn for lsn in new if first < lsn <= last)})
         yield from ((begin, after - 1) for begin, after in pairwise([*begins, last + 1]))
 
     def within(self, above: int, upto: int) -> list[Entry]:
@@ -61,7 +65,11 @@ class SchemaHistory:
         """This history, and every other version that there is, in force from `lsn` on."""
         known = {(entry.event_type, entry.version) for entry in self.entries}
         every = {(c.event_type, c.version) for c in project_contracts().every}
-        return SchemaHistory((*self.entries, *(Entry(lsn, *schema) for schema in sorted(every - known))))
+        return replace(self, entries=(*self.entries, *(Entry(lsn, *schema) for schema in sorted(every - known))))
+
+    def revised(self, revisions: Sequence[Revision]) -> "SchemaHistory":
+        """This history, and newer revisions."""
+        return replace(self, revisions=Revisions((*self.revisions.entries, *revisions)))
 
 
 EVERY_SCHEMA = SchemaHistory()

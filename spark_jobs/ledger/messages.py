@@ -49,6 +49,11 @@ class Messages(Sessions):
             request.answer = answer or {}
             request.answered_at = datetime.now(UTC)
 
+    def answered(self, request_id: int) -> Request | None:
+        """The request, once it is answered."""
+        request = self.get(Request, request_id)
+        return request if request is not None and request.answered_at is not None else None
+
     def drop_requests(self, kind: str, reason: str) -> None:
         """Answer what still waits: it was asked for a state of things that is over."""
         with self.write() as session:

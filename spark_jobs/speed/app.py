@@ -6,15 +6,18 @@ Kafka -> land -> partials, micro-batch by micro-batch. Run it alone: `python -m 
 import datetime as dt
 import json
 import logging
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.revisions import Revision
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
@@ -40,6 +43,7 @@ from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.metrics import Metrics, offered
 from spark_jobs.speed.partials_step import Batch, Outcome, process
+from spark_jobs.speed.revise import Reviser
 from spark_jobs.speed.status import Clock, Status
 from spark_jobs.speed.watch import Watch
 from spark_jobs.storage import fencing, tables
@@ -155,12 +159,28 @@ class SpeedLayer:
             self._land_nothing(schemas=new)
             log.info("in force from lsn %d on: %s", self.end.lsn, ", ".join(entry.name for entry in new))
 
-    def _land_nothing(self, schemas: Sequence[Entry] = (), accepted_loss: str | None = None) -> None:
+    def _revise(self, said: Sequence[Revision]) -> int:
+        """Land what was said of single records; whatever comes after it is read by it. Returns the lsn."""
+        said = [replace(one, lsn=self.end.lsn + 1) for one in said]
+        try:
+            self._land_nothing(said=said)
+        except Exception:
+            log.exception("revisions at lsn %d; the log may have them, so the next start looks", self.end.lsn + 1)
+            os._exit(1)  # no micro-batch may go on as if it had not
+        self.history = self.history.revised(said)
+        self.in_process.history = self.side_inputs.history = self.history
+        self.status.set(lsn=self.end.lsn)
+        log.info("lsn %d: %d revisions, the first %s of %s", self.end.lsn, len(said), said[0].action, said[0].place)
+        return self.end.lsn
+
+    def _land_nothing(
+        self, schemas: Sequence[Entry] = (), accepted_loss: str | None = None, said: Sequence[Revision] = ()
+    ) -> None:
         """Land a micro-batch without records."""
         ranges = [continuity.Range(t, p, offset, offset) for (t, p), offset in sorted(self.end.offsets.items())]
         control = land.control(self.fence.epoch, ranges, self.end.topic_ids, dt.datetime.now(dt.UTC))
         lsn, nothing = self.end.lsn + 1, row_types.RECORD.empty_table()
-        self.in_process.land(nothing, lsn, {**control, "accepted_loss": accepted_loss}, schemas)
+        self.in_process.land(nothing, lsn, {**control, "accepted_loss": accepted_loss}, schemas, said)
         self._process(self.in_process.decode(nothing, lsn), lsn, 0, dt.datetime.now(dt.UTC))
         self.end = continuity.advance(self.end, lsn, ranges, self.end.topic_ids, self.fence.epoch)
 
@@ -187,7 +207,8 @@ class SpeedLayer:
         )
         self.metrics.query = query
         self.status.set(state="running")
-        with Housekeeping(self.store, self.status, self.turn, self.fence):
+        reviser = Reviser(self.store, self.turn, lambda: self.history, self._revise)
+        with Housekeeping(self.store, self.status, self.turn, self.fence, reviser.answer):
             query.awaitTermination()
 
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:

@@ -1,12 +1,13 @@
-"""Beside the micro-batches: compaction, trimming, and what the ledger need not keep.
+"""Beside the micro-batches: compaction, trimming, and what somebody asks for.
 
-clock + ledger requests -> compaction and trimming of the hot tables. What removes a file of them is committed under the
-turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
+clock + ledger requests -> compaction and trimming of the hot tables, and `answer`. What removes a file of them is
+committed under the turn of the micro-batches: two commits at a time would be a conflict where one of them removes.
 """
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Self
 
 from spark_jobs.ledger.store import Store
@@ -23,10 +24,13 @@ TRIM_SECONDS = 3600
 
 
 class Housekeeping:
-    """A thread beside the query; `turn` is the lock that a micro-batch holds."""
+    """A thread beside the query; `turn` is the lock that a micro-batch holds. `answer`: of other requests."""
 
-    def __init__(self, store: Store, status: Status, turn: threading.Lock, fence: Fence) -> None:
+    def __init__(
+        self, store: Store, status: Status, turn: threading.Lock, fence: Fence, answer: Callable[[], None]
+    ) -> None:
         self._store, self._status, self._turn, self._fence = store, status, turn, fence
+        self._answer = answer
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._trims_at = 0.0
@@ -43,6 +47,7 @@ class Housekeeping:
         while not self._stopped.wait(settings().heartbeat_seconds):
             try:
                 compaction.compact(self._turn, self._fence)
+                self._answer()
                 self._answer_one_request()
                 if time.monotonic() >= self._trims_at:
                     self._trims_at = time.monotonic() + TRIM_SECONDS

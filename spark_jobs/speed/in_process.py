@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs.contracts import row_types, schema_history
+from spark_jobs.contracts import revisions, row_types, schema_history
+from spark_jobs.contracts.revisions import Revision
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.assemble import Decoded
@@ -25,23 +26,30 @@ from spark_jobs.storage.side_inputs import SideInputs
 
 
 class InProcessWriter:
-    """The log and the partials, opened once. `history`: the schemas that judge the records."""
+    """The log and the partials, opened once. `history`: by which the records are judged; it may change."""
 
     def __init__(self, history: SchemaHistory, fence: Fence) -> None:
-        self._history, self._fence = history, fence
+        self.history, self._fence = history, fence
         self._log = DeltaTable(tables.path(tables.MASTER_LOG))
         self._partials = DeltaTable(tables.path(tables.SPEED_PARTIALS))
 
-    def land(self, records: pa.Table, lsn: int, control: Mapping[str, object], schemas: Sequence[Entry] = ()) -> None:
-        """Land records and their control row in one commit, as `land.commit`, with schemas that come in force by it."""
+    def land(
+        self,
+        records: pa.Table,
+        lsn: int,
+        control: Mapping[str, object],
+        schemas: Sequence[Entry] = (),
+        said: Sequence[Revision] = (),
+    ) -> None:
+        """Land records and their control row in one commit, as `land.commit`, with what comes in force by it."""
         row = batch_row(records.num_rows, lsn, control)
         day = row["landed_on"][0].as_py()
-        parts = [stamped(records, day), schema_history.rows(schemas, day), row]
+        parts = [stamped(records, day), schema_history.rows(schemas, day), revisions.rows(said, day), row]
         _append(self._log, _in_schema(parts, row_types.LOG), self._fence, lsn)
 
     def decode(self, records: pa.Table, lsn: int) -> "InProcessBatch":
         """Decode the records of one lsn."""
-        decoded = decode_logged(records, self._history)
+        decoded = decode_logged(records, self.history)
         rejects = record_rows(row_types.REJECT_ROW, decoded.rejects)
         return InProcessBatch(self._partials, self._fence, lsn, decoded, rejects)
 

@@ -1,10 +1,10 @@
-"""Read the master log from its files: its records, and the schemas that it says are in force.
+"""Read the master log from its files: its records, and what it says of how they are read.
 
 ranges of lsns -> groups of files -> (a Spark task each) -> Arrow batches with the columns of row_types.RECORD.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -13,8 +13,8 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem
 
-from spark_jobs.contracts import row_types
-from spark_jobs.contracts.schema_history import SchemaHistory, from_rows
+from spark_jobs.contracts import revisions, row_types, schema_history
+from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, lsn_ranges, tables
 from spark_jobs.storage.data_files import files_within
@@ -89,10 +89,12 @@ def _portions(rows: ds.Dataset, where: ds.Expression, rows_at_once: int) -> Iter
 
 
 def read_schema_history() -> SchemaHistory:
-    """The schema history in the log. Raises ContractError where a schema file has changed since it came in force."""
+    """The schemas and the revisions in the log. Raises ContractError where a schema file has changed since it came in
+    force."""
     if not duckdb_reader.exists(tables.MASTER_LOG):
         return SchemaHistory()
-    columns = {name: ds.field(name) for name in ("lsn", "key", "value")}
-    only = row_types.SCHEMA_ROW
-    files = duckdb_reader.within(tables.MASTER_LOG, {"kind": [(only, only)]})
-    return from_rows(files.to_table(columns, ds.field("kind") == only).to_pylist())
+    first, last = row_types.REVISION_ROW, row_types.SCHEMA_ROW
+    files = duckdb_reader.within(tables.MASTER_LOG, {"kind": [(first, last)]})
+    rows = files.to_table(["kind", *row_types.RECORD.names], ds.field("kind") >= first).to_pylist()
+    of_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in (first, last)}
+    return replace(schema_history.from_rows(of_kind[last]), revisions=revisions.from_rows(of_kind[first]))

@@ -40,6 +40,8 @@ class Reason(StrEnum):
     TIME_OUT_OF_RANGE = "time_out_of_range"  # before 1970 or after 2261
     NUMBER_TOO_LARGE = "number_too_large"  # beyond a 64-bit integer, or beyond the largest double
 
+    RETRACTED = "retracted"  # it was a fact, until somebody took it back
+
 
 UNTYPED = frozenset({
     Reason.UNKNOWN_TOPIC, Reason.NULL_VALUE, Reason.EMPTY_VALUE, Reason.NOT_UTF8, Reason.TOO_DEEP, Reason.NOT_JSON,

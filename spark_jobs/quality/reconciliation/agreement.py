@@ -21,7 +21,14 @@ from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.quality.reconciliation import rejects
-from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA, NOT_COVERED, Causes
+from spark_jobs.quality.reconciliation.causes import (
+    CORRECTED,
+    DUPLICATE,
+    NEWER_SCHEMA,
+    NOT_COVERED,
+    REVISED,
+    Causes,
+)
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import Comparison, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
@@ -31,7 +38,7 @@ D = Dialect.DUCKDB
 
 LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
 DEFERRED = {sequences.BEFORE_HORIZON: LATE, sequences.HOT_KEY: HOT_KEY}
-OF_PARTIALS = (NOT_COVERED, DUPLICATE, NEWER_SCHEMA)
+OF_PARTIALS = (NOT_COVERED, DUPLICATE, REVISED, NEWER_SCHEMA)
 """Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
 RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
 """If several causes claim a row, the first one gets it."""

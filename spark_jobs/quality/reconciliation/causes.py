@@ -3,6 +3,7 @@
 coverage, duplicates, verdicts, replaced days -> facts per cause -> keys, by the view's own expressions.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import duckdb
@@ -12,12 +13,15 @@ import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.row_types import COORDINATES
+from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import record_outcomes
-from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
+from spark_jobs.engine.decode.joined import places
+from spark_jobs.engine.decode.reasons import Reason
 from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.partials import compute
-from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.quality import recompute
@@ -27,6 +31,7 @@ from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 NOT_COVERED = "not_covered"
 DUPLICATE = "duplicate_outside_window"
 NEWER_SCHEMA = "accepted_by_newer_schema"
+REVISED = "revised"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
@@ -44,16 +49,17 @@ class Causes:
         con = duckdb_reader.connect(layers)
         self.unmarked = _unmarked(con, old_cut, new_cut)
         self.accepted_later = _accepted_later(con, old_cut, new_cut)
+        self.revised = _revised(con, old_cut, new_cut, (AS_LANDED, new_cut))
+        self.revised_before = _revised(con, 0, old_cut, (old_cut, new_cut))
         self.rejects_of_speed = _rejects_of_speed(con, old_cut, new_cut)
 
     def seen_otherwise(self, view: View) -> pa.Table:
         """The places of the records of which the layers were bound to see different facts, or one saw none."""
-        facts = [rows for records in (self.unmarked, self.accepted_later) for rows in records.values()]
+        facts = [rows for records in (self.unmarked, self.accepted_later, self.revised) for rows in records.values()]
         missing = coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column)
         if missing:
             facts += [rows for of in self.settled_facts(view, pa.array(missing)) for rows in of.values()]
-        places = pa.schema(row_types.COORDINATES)
-        return pa.concat_tables([places.empty_table(), *(rows.select(places.names).cast(places) for rows in facts)])
+        return pa.concat_tables([pa.schema(COORDINATES).empty_table(), *map(places, facts)])
 
     def keys(self, cause: str, view: View) -> Iterator[pa.Table]:
         """The view's partials (lsn, and its keys; a sequence: `key`) of every record behind this cause."""
@@ -63,14 +69,16 @@ class Causes:
                 yield passed.partials[view.column]
 
     def _facts(self, cause: str, view: View) -> Iterator[Facts]:
-        if cause in (DUPLICATE, NEWER_SCHEMA):
-            records = self.unmarked if cause == DUPLICATE else self.accepted_later
+        if cause in (DUPLICATE, NEWER_SCHEMA, REVISED):
+            records = {DUPLICATE: self.unmarked, NEWER_SCHEMA: self.accepted_later, REVISED: self.revised}[cause]
             if mine := {name: rows for name, rows in records.items() if name in view.event_types}:
                 yield mine
         elif cause == NOT_COVERED:
             if missing := coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column):
                 yield from self.settled_facts(view, pa.array(missing))
         elif cause == CORRECTED:
+            if mine := {name: rows for name, rows in self.revised_before.items() if name in view.event_types}:
+                yield mine
             for event_type in view.event_types:
                 if days := self.changed.get(event_type):
                     of = ds.field("day").isin(pa.array(days).cast(pa.date32())) & (ds.field("lsn") <= self.old_cut)
@@ -110,6 +118,7 @@ class UnbuiltCauses(Causes):
         con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
         con.register("log", duckdb_reader.dataset(tables.MASTER_LOG))
         self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
+        self.revised, self.revised_before = {}, {}
         self._facts_past_cut = {
             event_type: con.sql(f"FROM facts_{event_type}").to_arrow_table()
             for event_type in project_contracts().event_types
@@ -172,14 +181,44 @@ def _accepted_later(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Fa
         f"AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
     )
     records = _records(con, "rejected", above + 1, upto)
-    accepted = decode_logged(records, history, upto).facts
-    facts = record_outcomes.either_way(record_outcomes.countable(accepted))
-    places = pa.concat_tables(rows.select([*dict(row_types.COORDINATES)]) for rows in facts.values())
-    outcomes = [facts[RECORD_OUTCOME]]
-    for decoded in (decode_logged(records, history).facts, accepted):
-        if RECORD_OUTCOME in decoded:
-            outcomes.append(divided(decoded[RECORD_OUTCOME], places)[1])
-    return facts | {RECORD_OUTCOME: pa.concat_tables(outcomes)}
+    accepted = record_outcomes.countable(decode_logged(records, history, upto).facts)
+    return _two_ways(divided(records, _places(accepted))[1], history, AS_LANDED, upto)
+
+
+def _revised(con: duckdb.DuckDBPyConnection, above: int, upto: int, cuts: tuple[int, int]) -> Facts:
+    """The records of (above, upto] that are read otherwise at the second cut than at the first, by revisions.
+
+    As the facts that they are at either, with their outcomes. `con` has the relations `duplicates` and `log`.
+    """
+    history = log_reader.read_schema_history()
+    said = history.revisions.within(max(cuts[0], above), cuts[1])
+    if not said or upto <= above:
+        return {}
+    con.register("places", pa.Table.from_pylist([one.place._asdict() for one in said], pa.schema(COORDINATES)))
+    of_facts = pa.array([one.identity for one in said if one.identity is not None], pa.binary())
+    con.register("identities", pa.table({"identity": of_facts}))
+    con.register("quarantine", duckdb_reader.dataset(tables.QUARANTINE))
+    found = [f"SELECT {PLACE} FROM places", f"SELECT {PLACE} FROM quarantine WHERE reason = '{Reason.RETRACTED}'"]
+    stored = ["duplicates"]
+    for number, event_type in enumerate(sorted({one.event_type for one in said if one.event_type is not None})):
+        con.register(f"stored_{number}", duckdb_reader.dataset(tables.facts(event_type)))
+        stored.append(f"stored_{number}")
+    found += [f"SELECT {PLACE} FROM {rows} SEMI JOIN identities USING (identity)" for rows in stored]
+    con.execute(f"CREATE OR REPLACE TEMP TABLE revised AS {' UNION '.join(found)}")
+    return _two_ways(_records(con, "revised", above + 1, upto), history, *cuts)
+
+
+def _two_ways(records: pa.Table, history: SchemaHistory, before: int, after: int) -> Facts:
+    """The facts that records are at two cuts, as one of them, and the outcomes of either."""
+    both = defaultdict[str, list[pa.Table]](list)
+    for cut in (before, after):
+        for name, rows in decode_logged(records, history, cut).facts.items():
+            both[name].append(rows)
+    return record_outcomes.either_way({name: pa.concat_tables(rows) for name, rows in both.items()})
+
+
+def _places(facts: Facts) -> pa.Table:
+    return pa.concat_tables([pa.schema(COORDINATES).empty_table(), *map(places, facts.values())])
 
 
 def _records(con: duckdb.DuckDBPyConnection, places: str, first: int, last: int) -> pa.Table:

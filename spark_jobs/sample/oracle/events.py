@@ -31,6 +31,7 @@ NUMBERED = """
     CREATE TEMP TABLE every_{0} AS SELECT *, CASE WHEN event_id IS NULL THEN 1
         ELSE row_number() OVER (PARTITION BY event_id ORDER BY lsn, topic, partition, "offset") END AS nth FROM all_{0}
 """
+REVISED = '(topic, partition, "offset") IN (FROM revised)'
 FIRST = "CREATE TEMP VIEW {0} AS SELECT * EXCLUDE (nth) FROM every_{0} WHERE nth = 1"
 
 
@@ -93,7 +94,23 @@ class Events:
         # Kafka takes any timestamp; Python knows the years 1 to 9999.
         known = "greatest(least(timestamp, make_timestamptz(253370764800000000)), make_timestamptz(-62135510400000000))"
         every = f"given.* REPLACE ({known} AS timestamp){columns}"
-        self._con.execute(f"CREATE TEMP VIEW counted AS SELECT {every} FROM given {within}")
+        self._con.execute(f"CREATE TEMP VIEW sent AS SELECT {every} FROM given {within}")
+        self._find_revised()
+        word = f"* REPLACE (CASE WHEN {REVISED} THEN NULL ELSE outcome END AS outcome)"
+        self._con.execute(f"CREATE TEMP VIEW counted AS SELECT {word} FROM sent")
+
+    def _find_revised(self) -> None:
+        """Makes the table `revised`: the places of records of which the log says more than their producer knew."""
+        said = self._times.said
+        places = [dict(zip(("topic", "partition", "offset"), one.place, strict=True)) for one in said]
+        self._con.register("places", pa.Table.from_pylist(places, pa.schema(COORDINATES[1:])))
+        ids = [one.event[1] for one in said if one.event is not None and one.event[1] is not None]
+        self._con.register("ids", pa.table({"id": pa.array(ids, pa.string())}))
+        named = "EXISTS (FROM ids WHERE contains(CAST(value AS VARCHAR), id))" if ids else "false"
+        self._con.execute(
+            f'CREATE TEMP TABLE revised AS SELECT topic, partition, "offset" FROM sent WHERE {named} '
+            'UNION SELECT topic, partition, "offset" FROM places'
+        )
 
     def _all(self, event_type: str) -> pa.Table:
         """Every event of the type, repeated ones as well."""
@@ -107,7 +124,7 @@ class Events:
     def _read(
         self, topic: str, event_type: str, which: str, reading: Callable[[pa.Table, str], pa.Table]
     ) -> list[pa.Table]:
-        found = self._con.sql(f"SELECT * FROM counted WHERE topic = ? AND ({which})", params=[topic])
+        found = self._con.sql(f"SELECT * FROM counted WHERE (topic = ? OR {REVISED}) AND ({which})", params=[topic])
         batches = found.to_arrow_reader(LINES)
         return [reading(pa.Table.from_batches([batch]), event_type) for batch in batches if batch.num_rows]
 

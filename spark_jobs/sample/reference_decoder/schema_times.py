@@ -1,10 +1,11 @@
-"""By which schemas a record is read, said a second time: for the oracle, from the log's own rows.
+"""How a record is read, said a second time: for the oracle, from the log's own rows.
 
-rows of the log that say from which lsn on a schema is in force -> Times -> the event of a record, or NoEvent
+rows of the log that say from which lsn on a schema is in force, or what became of a record -> Times -> the event of a
+record, or NoEvent
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,27 +16,66 @@ from spark_jobs.sample.reference_decoder.json_text import NoEvent
 
 
 @dataclass(frozen=True)
+class Said:
+    """What became of a record at an lsn. place: topic, partition, offset; content: what is read instead.
+
+    event: type and id of an event; None where it is about the record alone.
+    """
+
+    lsn: int
+    action: str
+    place: tuple[str, int, int]
+    event: tuple[str, str | None] | None
+    content: Mapping[str, Any]
+
+    def is_at(self, record: Mapping[str, Any]) -> bool:
+        return self.place == (record["topic"], record["partition"], record["offset"])
+
+    def is_about(self, event: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+        named = event["event_type"], event.get("event_id")
+        return self.event == named and (named[1] is not None or self.is_at(record))
+
+
+@dataclass(frozen=True)
 class Times:
     """`begun`: (lsn, names of all schemas in force from it on), ascending; none: always all that there are.
 
     cut: up to it a record that its time's schemas refuse is read once more, by those of the cut.
+    said: what became of single records, in the order of lsns.
     """
 
     begun: Sequence[tuple[int, frozenset[str]]] = ()
     cut: int = 0
+    said: Sequence[Said] = ()
 
     def judged(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The event of one record, as `verdict.judged`. Raises NoEvent, for the first reason."""
+        event, known = self._judged(record), self._at(max(record.get("lsn", 0), self.cut))
+        about = self._newest(record, lambda one: one.is_about(event, record))
+        if about is None or about.action == "restore":
+            return event
+        if about.action == "retract":
+            raise NoEvent("retracted", event["event_type"])
+        return verdict.judged({**record, **about.content}, known)
+
+    def _judged(self, record: Mapping[str, Any]) -> dict[str, Any]:
         lsn = record.get("lsn", 0)
         try:
             return verdict.judged(record, self._at(lsn))
         except NoEvent as refused:
-            if lsn < self.cut and self._at(self.cut) != self._at(lsn):
+            about = self._newest(record, lambda one: one.event is None and one.is_at(record))
+            later = record if about is None else {**record, **about.content}
+            is_newer = about is None and lsn < self.cut and self._at(self.cut) != self._at(lsn)
+            if is_newer or (about is not None and about.action == "readmit"):
                 try:
-                    return verdict.judged(record, self._at(self.cut))
+                    return verdict.judged(later, self._at(self.cut))
                 except NoEvent:
                     pass
             raise refused from None
+
+    def _newest(self, record: Mapping[str, Any], about: Callable[[Said], bool]) -> Said | None:
+        known = max(record.get("lsn", 0), self.cut)
+        return next((one for one in reversed(self.said) if one.lsn <= known and about(one)), None)
 
     def read(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
         """The event of one record, or None."""
@@ -59,4 +99,20 @@ def times(log: ds.Dataset, cut: int) -> Times:
     for row in sorted(found, key=lambda row: row["lsn"]):
         names |= {row["key"].decode()}
         begun[row["lsn"]] = names
-    return Times(list(begun.items()), cut)
+    columns = ["lsn", "topic", "partition", "offset", "key", "value", "headers"]
+    revised = log.to_table(columns, filter=ds.field("kind") == "revision").to_pylist()
+    return Times(list(begun.items()), cut, sorted(map(_said, revised), key=lambda one: one.lsn))
+
+
+def _said(row: Mapping[str, Any]) -> Said:
+    headers = {header["key"]: header["value"] for header in row["headers"]}
+    event, content = None, dict[str, Any]()
+    if "revision.event_type" in headers:
+        of = headers.get("revision.event_id")
+        event = headers["revision.event_type"].decode(), None if of is None else of.decode()
+    if "revision.topic" in headers:
+        left = [header for header in row["headers"] if not header["key"].startswith("revision.")]
+        content = {"topic": headers["revision.topic"].decode(), "headers": left}
+        content |= {name: row[name] for name in ("key", "value")}
+    place = row["topic"], row["partition"], row["offset"]
+    return Said(row["lsn"], headers["revision.action"].decode(), place, event, content)

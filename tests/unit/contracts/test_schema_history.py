@@ -4,14 +4,16 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import write_deltalake
 
-from spark_jobs.contracts import row_types
+from spark_jobs.contracts import revisions, row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA, Entry, SchemaHistory
@@ -27,6 +29,7 @@ from spark_jobs.storage import log_reader, tables
 from spark_jobs.storage.duckdb_reader import dataset
 from tests.contract_files import records, write
 from tests.landed import landed, unlisted
+from tests.revised import said_of
 
 PAGE = project_contracts().of("page_viewed")
 V1, V2 = Entry(0, "page_viewed", 1), Entry(5, "page_viewed", 2)
@@ -89,7 +92,7 @@ def _with_notes() -> SchemaHistory:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_oracle_reads_each_record_by_the_same_schemas(seed: int, platform_home: Path) -> None:
-    """Every record of the town, spoilt ones as well, while schemas come in force at random lsns."""
+    """Every record of the town, spoilt ones as well, while schemas come in force at random lsns, and revisions."""
     chance = random.Random(seed)
     names = sorted((one.event_type, one.version) for one in EVERY_SCHEMA.with_new(0).entries)
     entries = [Entry(chance.choice([0, 0, *range(1, LSNS + 1)]), *name) for name in names]
@@ -97,7 +100,10 @@ def test_the_oracle_reads_each_record_by_the_same_schemas(seed: int, platform_ho
     cut = chance.randint(0, LSNS)
     plan = generate.Plan(seed=seed, start_ms=1_700_000_000_000, rate=1000.0, malformed_share=0.2)
     sent = unlisted(landed(generate.blocks(plan, project_contracts(), 600), lsns=LSNS))
-    found = decode_logged(sent.select(row_types.RECORD.names), log_reader.read_schema_history(), cut)
+    records = sent.select(row_types.RECORD.names)
+    said = [one for record in records.to_pylist() if chance.random() < 0.3 for one in said_of(chance, record, LSNS)]
+    write_deltalake(tables.path(tables.MASTER_LOG), revisions.rows(said, date(2026, 3, 1)), mode="append")
+    found = decode_logged(records, log_reader.read_schema_history(), cut)
     ours = {place(row): row["reason"] for row in found.rejects.to_pylist()}
     accepted = [row for rows in record_outcomes.countable(found.facts).values() for row in rows.to_pylist()]
     ours |= {place(row): row["event_type"] for row in accepted}

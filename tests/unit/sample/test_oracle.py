@@ -1,27 +1,34 @@
 """The oracle: small answers by hand, and the same answers as the views give."""
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.contracts import row_types
+from spark_jobs.contracts import revisions, row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.revisions import Revisions
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine import dedupe, record_outcomes
 from spark_jobs.engine.decode import assemble
+from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.registry.views import project_views
 from spark_jobs.sample import generate, producer_ledger
 from spark_jobs.sample.block import Block, facts
 from spark_jobs.sample.oracle import answers
 from spark_jobs.sample.oracle.answers import Oracle, expected
+from spark_jobs.sample.reference_decoder.schema_times import times
 from spark_jobs.sample.sources import nycflights
 from spark_jobs.testing import cases
 from tests.landed import LANDED, landed, unlisted
+from tests.revised import said_of
 
 START = 1_740_830_400_000  # 2025-03-01T12:00:00Z
 TOWN = generate.Plan(7, START, 0.05, late_share=0.1, duplicate_share=0.1, out_of_order_share=0.2, malformed_share=0.05)
@@ -105,6 +112,22 @@ def test_views_and_oracle_give_the_same_answer_from_the_same_records_at_ten_cuts
 def test_records_that_nobody_listed_give_the_same_answers(view):
     records = {"airline_names": flights, "late_and_rejected": arrived}.get(view, town)()
     assert answer(expected(view, unlisted(records))) == answer(expected(view, records))
+
+
+@pytest.mark.parametrize("view", ["orders_by_day", "sessions", "user_settings", "late_and_rejected"])
+def test_views_and_oracle_agree_on_what_somebody_said_of_single_records(view):
+    """Retracted, superseded, readmitted, discarded and restored, of those listed and of those that are not."""
+    chance, records = random.Random(view), arrived()
+    some = [one for one in records.to_pylist() if chance.random() < 0.15]
+    said = [revision for one in some for revision in said_of(chance, one, LSNS)]
+    history, cut = replace(EVERY_SCHEMA, revisions=Revisions(tuple(sorted(said, key=lambda one: one.lsn)))), LSNS
+    found = decode_logged(records.select(row_types.RECORD.names), history, cut).facts
+    lost = [dedupe.first_of_each(rows)[1].select(PLACE) for rows in record_outcomes.countable(found).values()]
+    served = views_answer(view, record_outcomes.settled(found, pa.concat_tables(lost)), cut=0)
+    known = times(ds.dataset(revisions.rows(said, date(2026, 3, 1))), cut)
+    truth = answer(Oracle(records, now=NOW, times=known).expected(view))
+    assert served == truth != answer(Oracle(records, now=NOW).expected(view))
+    assert answer(Oracle(unlisted(records), now=NOW, times=known).expected(view)) == truth
 
 
 def event(event_type: str, number: int, at: str, **fields: object) -> tuple[str, bytes]:
