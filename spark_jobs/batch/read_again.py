@@ -31,7 +31,7 @@ def lsns(history: SchemaHistory, previous: int, cut: int) -> list[Range]:
     con = duckdb_reader.connect({})
     con.register("said", _of_facts(said))
     con.execute("CREATE TEMP TABLE touched AS SELECT NULL::BIGINT AS lsn, * FROM said")
-    con.register("named", pa.table({"lsn": pa.array(_lsns_of_places(said), pa.int64())}))
+    con.register("named", pa.table({"lsn": _lsns_of_places(said)}))
     for facts in (*_accepted(history, said, new, previous, cut), *_readmitted_before(history, said, previous)):
         con.register("facts", facts.select(["lsn", *SAID.names]))
         con.execute("INSERT INTO touched FROM facts")
@@ -44,7 +44,7 @@ def _accepted(
 ) -> Iterator[pa.Table]:
     """Facts that quarantined records are at the cut: of the event types with new schemas, and of which was spoken."""
     topics = sorted({project_contracts().of(event_type).topic for event_type in new})
-    waiting = ds.field("topic").isin(topics) | ds.field("lsn").isin(_lsns_of_places(said))
+    waiting = ds.field("topic").isin(pa.array(topics, pa.string())) | ds.field("lsn").isin(_lsns_of_places(said))
     if any(one.identity is not None for one in said):  # it may bring back what was taken back
         waiting |= ds.field("reason") == Reason.RETRACTED
     for records in log_reader.quarantined(waiting & (ds.field("lsn") <= previous)):
@@ -54,15 +54,15 @@ def _accepted(
 def _readmitted_before(history: SchemaHistory, said: Sequence[Revision], previous: int) -> Iterator[pa.Table]:
     """Facts at places that were spoken of before, too: what repeats them may count again."""
     before = history.revisions.at(previous).by_place
-    if lsns := _lsns_of_places([one for one in said if one.place in before]):
+    if len(lsns := _lsns_of_places([one for one in said if one.place in before])):
         for contract in project_contracts():
             if not contract.is_outcome and duckdb_reader.exists(tables.facts(contract.event_type)):
                 facts = duckdb_reader.dataset(tables.facts(contract.event_type))
                 yield facts.to_table(["lsn", *SAID.names], filter=ds.field("lsn").isin(lsns))
 
 
-def _lsns_of_places(said: Sequence[Revision]) -> list[int]:
-    return sorted({one.place.lsn for one in said if one.identity is None})
+def _lsns_of_places(said: Sequence[Revision]) -> pa.Array:
+    return pa.array(sorted({one.place.lsn for one in said if one.identity is None}), pa.int64())
 
 
 def _of_facts(said: Sequence[Revision]) -> pa.Table:

@@ -1,0 +1,146 @@
+"""Corrections by hand: a fact is taken back or read otherwise, a record leaves quarantine; both layers agree."""
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.revisions import Action
+from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.quality import recompute
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, REVISED
+from spark_jobs.quality.verification import recompute_checks
+from spark_jobs.quality.verification.findings import State
+from spark_jobs.serving import quarantine, revising
+from spark_jobs.serving.quarantine import Rule, Which
+from spark_jobs.serving.revising import Said
+from spark_jobs.storage import coverage, log_reader, tables
+from tests.spark.lake import Lake, event
+from tests.spark.test_schemas_in_force import causes, page, sentence, words
+
+pytestmark = pytest.mark.spark
+VIEWS = ("word_count", "page_views_per_user_hour", "sessions", "vitals_by_person_hour", "late_and_rejected")
+SAID = Said("ada", "a test")
+
+
+def vitals(number: int, rate: int) -> dict[str, Any]:
+    return event("vitals_measured", number, occurred_at="2026-01-05T09:10:00.000Z", heart_rate=rate)
+
+
+def said_of(lake: Lake, event_type: str, number: int, action: Action, value: bytes | None = None) -> int:
+    """Something is said of a fact; returns the lsn."""
+    history, head = log_reader.read_schema_history(), coverage.head()[0]
+    event_id = event(event_type, number)["event_id"]
+    fact = revising.find(event_type, event_id, history, lake.store.decoded_cut(), head)
+    if value is not None:
+        return lake.say([revising.superseding(fact, value, SAID, history, head)])
+    return lake.say([fact.revision(SAID, action)])
+
+
+def rejects(lake: Lake, **which: Any) -> Any:
+    history, head = log_reader.read_schema_history(), coverage.head()[0]
+    return quarantine.portions(Which(**which), history, lake.store.decoded_cut(), head), history, head
+
+
+def served(lake: Lake) -> dict[str, Any]:
+    return {
+        "words": words(lake),
+        "pages": lake.rows("SELECT sum(page_views) FROM serving.page_views_per_user_hour"),
+        "sessions": lake.rows("SELECT pages, exit_url FROM serving.sessions"),
+        "heart": lake.rows("SELECT max_heart_rate FROM serving.vitals_by_person_hour"),
+    }
+
+
+def stands(lake: Lake) -> bool:
+    """I7, a rebuild at the same cut changes nothing: neither facts nor quarantine nor duplicates."""
+    cut = lake.store.current_publication().cut
+    return recompute_checks.facts_stand(recompute.facts(cut, cut=cut), cut).state is State.HOLDS
+
+
+def test_what_is_said_of_facts_counts_in_both_layers_from_the_next_publication_on(lake: Lake) -> None:
+    """Of built ones, of newer ones, and of what repeats them; then one is restored."""
+    lake.use(*VIEWS)
+    lake.land([page(1, 0), page(2, 10), sentence(3, "early bird"), vitals(4, 190), vitals(5, 80)])
+    ensure_serving(lake.rows, lake.views, lake.store)
+    assert lake.run("r1") is not None
+    before = served(lake)
+    lake.land([page(1, 0), page(6, 15), sentence(7, "worm"), sentence(8, "bird")])
+    for event_type, number in (("page_viewed", 1), ("vitals_measured", 4), ("sentence_posted", 7)):
+        said_of(lake, event_type, number, Action.RETRACT)
+
+    said_of(lake, "page_viewed", 2, Action.SUPERSEDE, json.dumps({**page(2, 12), "url": "/corrected"}).encode())
+    lake.land([page(1, 0), page(6, 15)])
+    assert served(lake)["heart"] == before["heart"], "readers see it from the next publication on"
+    old = lake.store.sources(lake.store.current_publication())
+    assert lake.run("r2") is not None
+    assert served(lake) == {
+        "words": {"early": 1, "bird": 2},
+        "pages": [(2,)],
+        "sessions": [(2, page(6, 15)["url"])],
+        "heart": [(80,)],
+    }
+    assert stands(lake)
+    gone = lake.rows(f"SELECT event_type, count(*) FROM {tables.QUARANTINE} WHERE reason = 'retracted' GROUP BY ALL")
+    assert gone == [("page_viewed", 3), ("sentence_posted", 1), ("vitals_measured", 1)], "whatever repeats it, too"
+    changed = lake.store.runs()[0].summary["changed_days"]
+    assert set().union(*causes(lake, old, changed).values()) <= {CORRECTED, DUPLICATE, REVISED}
+    assert set().union(*causes(lake, {}, {}).values()) <= {REVISED, DUPLICATE}, "nothing is unexplained"
+    said_of(lake, "vitals_measured", 4, Action.RESTORE)
+    assert lake.run("r3") is not None
+    assert served(lake)["heart"] == [(190,)] and stands(lake)
+
+
+def test_i13_a_readmitted_record_counts_once_and_at_its_own_place(lake: Lake) -> None:
+    lake.use(*VIEWS)
+    wrong = {**sentence(1, "early"), "txt": "early"}
+    del wrong["text"]
+    lake.land([wrong, {**wrong, "event_id": sentence(2, "")["event_id"]}, b"{"], topic="sentence_posted")
+    ensure_serving(lake.rows, lake.views, lake.store)
+    assert lake.run("r1") is not None
+    lake.land([wrong], topic="sentence_posted")
+    portions, history, head = rejects(lake, reasons=["missing_field"])
+    listed = [*portions]
+    assert [rows.num_rows for rows in listed if rows.num_rows] == [2, 1], "of the batch layer, and newer ones"
+    rule, asked = Rule(rename={"txt": "text"}), []
+    for rows in listed:
+        some, refused = revising.readmissions(rows, rule, SAID, history, head)
+        asked += some
+        assert not refused
+    lake.say(asked)
+    assert {row["state"]: row["records"] for row in quarantine.summary(*rejects(lake))} == {
+        quarantine.READMITTED: 3, quarantine.WAITING: 1,
+    }  # fmt: skip
+    for run_id in ("r2", "again"):
+        assert lake.run(run_id) is not None or run_id == "again"
+        assert words(lake) == {"early": 2}, "two event ids, one of them sent twice"
+        assert stands(lake)
+    assert lake.rows(f"SELECT reason FROM {tables.QUARANTINE}") == [("not_json",)]
+    assert set().union(*causes(lake, {}, {}).values()) <= {REVISED, DUPLICATE}
+
+
+def test_a_rule_that_does_not_help_says_why_and_a_discarded_record_stays(lake: Lake) -> None:
+    lake.use("word_count")
+    lake.land([b"{", b'{"event_type": "sentence_posted"}'], topic="sentence_posted")
+    [rows], history, head = (lambda found, *rest: ([*found], *rest))(*rejects(lake))
+    asked, refused = revising.readmissions(rows, Rule(drop=["text"]), SAID, history, head)
+    assert asked == [] and sum(refused.values()) == 2 and "missing_field" in refused
+    places = quarantine.places_of(rows)
+    lake.say([SAID.of(Action.DISCARD, place) for place in places])
+    assert [row["state"] for row in quarantine.summary(*rejects(lake))] == ["discarded", "discarded"]
+    assert lake.run("r1") is not None and stands(lake)
+    assert lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(2,)], "nothing is ever deleted"
+
+
+def test_what_cannot_be_corrected_is_refused_by_name(lake: Lake) -> None:
+    lake.use("word_count")
+    lake.land([sentence(1, "early")])
+    history, head = log_reader.read_schema_history(), coverage.head()[0]
+    with pytest.raises(revising.NothingToRevise, match="no sentence_posted up to lsn 1 has the event id x"):
+        revising.find("sentence_posted", "x", history, 0, head)
+    fact = revising.find("sentence_posted", sentence(1, "")["event_id"], history, 0, head)
+    with pytest.raises(revising.NothingToRevise, match="no schema accepts it: not_json"):
+        revising.superseding(fact, b"{", SAID, history, head)
+    other = project_contracts().of("sentence_posted").examples[0]
+    with pytest.raises(revising.NothingToRevise, match="is to supersede sentence_posted 00000000-0000-4000-8000-0000"):
+        revising.superseding(fact, json.dumps(other).encode(), SAID, history, head)
