@@ -9,6 +9,7 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.revisions import Revision
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.engine.chained_view import stored_of
@@ -63,8 +65,8 @@ class Platform:
         other.offsets, other.recent = dict(self.offsets), list(self.recent)
         return other
 
-    def land(self, events: Iterable[dict[str, Any] | tuple[str, bytes]]) -> int:
-        """One micro-batch: events, or (topic, bytes) as they are. Returns its lsn."""
+    def land(self, events: Iterable[dict[str, Any] | tuple[str, bytes]] = (), said: Sequence[Revision] = ()) -> int:
+        """One micro-batch: events, or (topic, bytes) as they are; or what is said of older ones. Returns its lsn."""
         if not self.lsn:
             land.create()
             partials_table.create(list(self.views))
@@ -73,7 +75,8 @@ class Platform:
         records = pa.Table.from_pylist([self.record(event) for event in events], schema=row_types.RECORD)
         ranges = [Range(topic, 0, offset, self.offsets[topic]) for topic, offset in before.items()]
         writer, views = InProcessWriter(EVERY_SCHEMA, Fence(1)), list(self.views)
-        writer.land(records, self.lsn, land.control(1, ranges, {}, START))
+        revisions = [replace(one, lsn=self.lsn) for one in said]
+        writer.land(records, self.lsn, land.control(1, ranges, {}, START), said=revisions)
         side_inputs = SideInputs(views, 0)
         outcome = micro_batches.compute(writer, records, self.lsn, views, self._window(), START, side_inputs)
         self.recent = [*self.recent, outcome.verdict.ids.get(self.lsn, b"")][-WINDOW_LSNS:]

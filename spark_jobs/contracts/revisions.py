@@ -119,6 +119,13 @@ class Revisions:
         """The entries of (above, upto]."""
         return [said for said in self.entries if above < said.lsn <= upto]
 
+    @cached_property
+    def contents(self) -> Mapping[Place, Revision]:
+        """The newest revision of each record that is read otherwise by one."""
+        newest = self.at(self.entries[-1].lsn) if self.entries else InForce()
+        every = {said.place: said for said in newest.by_identity.values()} | dict(newest.by_place)
+        return {place: said for place, said in every.items() if said.content is not None}
+
     def lsns_past(self, cut: int) -> set[int]:
         """Where facts that come after the cut begin to be read otherwise."""
         return {said.lsn for said in self.entries if said.lsn > cut and said.identity is not None}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
+from spark_jobs.contracts.revisions import Place
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import aggregates, record_outcomes, sequences
 from spark_jobs.engine.decode.by_schema import decode_logged
@@ -105,13 +106,24 @@ def _landed(lsns: Collection[int], of: ds.Expression) -> pa.Table:
 
 
 def raw(places: Sequence[Origin]) -> list[dict[str, Any]]:
-    """The records as they were delivered, in the order of their places: layer, place, time, value and key."""
+    """The records as they were delivered, in the order of their places: layer, place, time, value and key.
+
+    A record that is read otherwise by a revision is followed by what is read, in the layer `revision`.
+    """
     if not places:
         return []
     records = _landed({p.lsn for p in places}, ds.field("offset").isin([p.offset for p in places]))
     rows = {(r["lsn"], r["topic"], r["partition"], r["offset"]): r for r in records.to_pylist()}
-    there = ((place, rows[place[:4]]) for place in places if place[:4] in rows)
-    return [
-        {"layer": place.layer, **place._asdict(), "time": row["timestamp"], "value": row["value"], "key": row["key"]}
-        for place, row in there
-    ]
+    said = log_reader.read_schema_history().revisions.contents
+    found = list[dict[str, Any]]()
+    for place in (place for place in places if place[:4] in rows):
+        row, revision = rows[place[:4]], said.get(Place(*place[:4]))
+        found.append({**_told(place), "time": row["timestamp"], "value": row["value"], "key": row["key"]})
+        if revision is not None and (content := revision.content) is not None:
+            read = {"time": revision.at, "value": content.value, "key": content.key}
+            found.append(_told(place._replace(layer="revision", lsn=revision.lsn)) | read)
+    return found
+
+
+def _told(place: Origin) -> dict[str, Any]:
+    return {"layer": place.layer, **place._asdict()}

@@ -10,11 +10,14 @@ from deltalake import DeltaTable
 
 from spark_jobs.storage import tables
 from tests.faults.conftest import Stream
+from tests.platform import await_true
+from tests.spark.lake import event
 
 pytestmark = [pytest.mark.fault, pytest.mark.platform]
 
 KILLED_AT = """
     import os, signal, sys
+    from spark_jobs.ledger.messages import Messages
     from spark_jobs.settings import settings
     from spark_jobs.speed import app, land
     from spark_jobs.speed.__main__ import main
@@ -34,7 +37,13 @@ KILLED_AT = """
                 os.kill(os.getpid(), signal.SIGKILL)
             setattr(self.place, self.name, killed)
 
-    is_at_work, micro_batch = False, app.SpeedLayer.micro_batch
+    is_at_work = False
+    {work}
+    {point}.install()
+    sys.exit(main())
+"""
+A_MICRO_BATCH = """
+    micro_batch = app.SpeedLayer.micro_batch
 
     def begins(self, batch, batch_id):
         global is_at_work
@@ -42,8 +51,16 @@ KILLED_AT = """
         micro_batch(self, batch, batch_id)
 
     app.SpeedLayer.micro_batch = begins
-    {point}.install()
-    sys.exit(main())
+"""
+A_REVISION = """
+    revise = app.SpeedLayer._revise
+
+    def begins(self, said):
+        global is_at_work
+        is_at_work = True
+        return revise(self, said)
+
+    app.SpeedLayer._revise = begins
 """
 
 SHORT_WAY = [
@@ -58,6 +75,11 @@ BY_WORKERS = [
     'Around(StagedBatch, "commit", "before")',
     'Around(StagedBatch, "commit", "after")',
 ]
+
+
+def killed_at(work: str, point: str) -> str:
+    program = textwrap.dedent(KILLED_AT).replace("{point}", point)
+    return program.replace("{work}", textwrap.dedent(work))
 
 
 def landed(stream: Stream) -> list[tuple[str, int, int]]:
@@ -77,7 +99,7 @@ def counted(stream: Stream, view: str, measure: str) -> int:
 @pytest.mark.parametrize("point", [*SHORT_WAY, *BY_WORKERS])
 def test_i10_killed_at_a_commit_and_started_again_is_as_if_never_killed(stream: Stream, point: str) -> None:
     stream.send(30)
-    program = textwrap.dedent(KILLED_AT).replace("{point}", point)
+    program = killed_at(A_MICRO_BATCH, point)
     with stream.application(program, in_process_records=0 if point in BY_WORKERS else 20_000) as process:
         said, _ = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL, said[-3000:]
@@ -85,3 +107,26 @@ def test_i10_killed_at_a_commit_and_started_again_is_as_if_never_killed(stream: 
     records = landed(stream)
     assert len(records) == len(set(records)) == stream.sent
     assert counted(stream, "orders_by_day_v1", "orders") == stream.sent
+
+
+def revised(stream: Stream) -> int:
+    log = DeltaTable(stream.platform.delta(tables.MASTER_LOG)).to_pyarrow_dataset()
+    return int(log.count_rows(filter=pc.field("kind") == "revision"))
+
+
+@pytest.mark.parametrize("point", [*SHORT_WAY, 'Around(Messages, "answer_request", "before")'])
+def test_i13_killed_over_a_revision_and_started_again_it_stands_in_the_log_once(stream: Stream, point: str) -> None:
+    """What was asked for is neither lost nor said twice."""
+    stream.send(5)
+    stream.catch_up()
+    before, event_id = revised(stream), event("order_placed", stream.sent)["event_id"]
+    stream.platform.tidemark("retract", "order_placed", event_id, "--reason", "a test", "--wait", "0")
+    with stream.application(killed_at(A_REVISION, point)) as process:
+        said, _ = process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL, said[-3000:]
+    with stream.application():
+        await_true(lambda: revised(stream) > before, 300, "nothing is said")
+        stream.send(5)
+    stream.catch_up()
+    assert revised(stream) == before + 1
+    assert len(landed(stream)) == len(set(landed(stream))) == stream.sent

@@ -13,6 +13,7 @@ from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, REVIS
 from spark_jobs.quality.verification import recompute_checks
 from spark_jobs.quality.verification.findings import State
 from spark_jobs.serving import quarantine, revising
+from spark_jobs.serving.explain import explain
 from spark_jobs.serving.quarantine import Rule, Which
 from spark_jobs.serving.revising import Said
 from spark_jobs.storage import coverage, log_reader, tables
@@ -83,6 +84,9 @@ def test_what_is_said_of_facts_counts_in_both_layers_from_the_next_publication_o
     assert stands(lake)
     gone = lake.rows(f"SELECT event_type, count(*) FROM {tables.QUARANTINE} WHERE reason = 'retracted' GROUP BY ALL")
     assert gone == [("page_viewed", 3), ("sentence_posted", 1), ("vitals_measured", 1)], "whatever repeats it, too"
+    behind = explain(lake.store, lake.views, "page_views_per_user_hour", ["user_id=7", "hour=2026-01-05T09:00:00Z"])
+    told = [(one["layer"], b"/corrected" in one["value"]) for one in behind.events]
+    assert told == [("batch", False), ("revision", True), ("batch", False)], "what was sent, and what is read"
     changed = lake.store.runs()[0].summary["changed_days"]
     assert set().union(*causes(lake, old, changed).values()) <= {CORRECTED, DUPLICATE, REVISED}
     assert set().union(*causes(lake, {}, {}).values()) <= {REVISED, DUPLICATE}, "nothing is unexplained"
