@@ -46,6 +46,7 @@ PARAMS = {
     "from_lsn": Param(None, **LSN, title="First lsn", description="Raw records by their place in the log."),
     "to_lsn": Param(None, **LSN, title="Last lsn", description="By default the first."),
     "quarantined": Param(False, type="boolean", title="In quarantine", description="Decode again what is there."),
+    "because": Param([], type="array", items=NAMES, title="Refused because", description="In quarantine: reason codes."),
 }  # fmt: skip
 VALUES = ("from_day", "to_day", "from_time", "to_time", "from_lsn", "to_lsn")
 
@@ -59,3 +60,4 @@ def options(form: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"--{name.replace('_', '-')}={form[name]}" for name in VALUES if form[name] is not None)
     if form["quarantined"]:
         yield "--quarantined"
+    yield from (f"--because={code}" for code in form["because"] or ())

@@ -56,6 +56,13 @@ def test_the_command_takes_what_the_form_gives_and_a_dry_run_ends_there(replay: 
     assert shown()["state"] == "under way (plan)"
 
 
+def test_what_is_in_quarantine_is_chosen_by_reason(replay: DAG, real: None) -> None:
+    with pytest.raises(AirflowException, match="exit code 1"):
+        replay.get_task("preview").execute(context(quarantined=True, because=["not_json", "empty_value"]))
+    asked = [*replay_form.options(context(quarantined=True, because=["not_json"])["params"])]
+    assert asked[-2:] == ["--quarantined", "--because=not_json"]
+
+
 def test_a_value_of_the_form_is_never_an_option(replay: DAG, real: None) -> None:
     replay.get_task("preview").execute(context(origin="facts", reason="--view=orders_by_day; $(reboot) {{ 1 + 1 }}"))
     found = shown()
