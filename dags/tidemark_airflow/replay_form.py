@@ -46,7 +46,7 @@ PARAMS = {
     "from_lsn": Param(None, **LSN, title="First lsn", description="Raw records by their place in the log."),
     "to_lsn": Param(None, **LSN, title="Last lsn", description="By default the first."),
     "quarantined": Param(False, type="boolean", title="In quarantine", description="Decode again what is there."),
-    "because": Param([], type="array", items=NAMES, title="Refused because", description="In quarantine: reason codes."),
+    "because": Param([], type="array", items=NAMES, title="Refused for", description="In quarantine: reason codes."),
 }  # fmt: skip
 VALUES = ("from_day", "to_day", "from_time", "to_time", "from_lsn", "to_lsn")
 
