@@ -5,7 +5,7 @@ record -> a retraction, or another content. A trial reads by the same code, as i
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode import identity
 from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.decode.revised import read_as
 from spark_jobs.engine.dedupe import WIDTH
 from spark_jobs.serving.quarantine import Rule, places_of
 from spark_jobs.storage import duckdb_reader, log_reader, tables
@@ -63,16 +64,17 @@ def readmissions(
     rejects: pa.Table, rule: Rule, said: Said, history: SchemaHistory, head: int
 ) -> tuple[list[Revision], Counter[str]]:
     """The revisions of those records that are facts by the rule, and how many of the others are refused for what."""
-    records, asked = rejects.select(row_types.RECORD.names), list[Revision]()
-    refused = Counter[str]()
-    for place, record in zip(places_of(records), records.to_pylist(), strict=True):
+    records, contents, refused = rejects.select(row_types.RECORD.names), dict[int, Content](), Counter[str]()
+    for row, record in enumerate(records.to_pylist()):
         if (content := rule.content(record)) is None:
             refused["the rule changes fields, and this is no JSON object"] += 1
         else:
-            asked.append(said.of(Action.READMIT, place, content=content))
-    facts, reasons = _tried(records, asked, history, head)
-    refused.update(reasons.get(one.place, "no fact") for one in asked if one.place not in facts)
-    return [one for one in asked if one.place in facts], refused
+            contents[row] = content
+    read = read_as(records, contents, history.at(head))
+    refused.update(read.rejects["reason"].to_pylist())
+    facts = {place for rows in read.facts.values() for place in places_of(rows)}
+    places = enumerate(places_of(records))
+    return [said.of(Action.READMIT, at, content=contents[row]) for row, at in places if at in facts], refused
 
 
 def find(event_type: str, event_id: str, history: SchemaHistory, decoded: int, head: int) -> Fact:
@@ -124,13 +126,3 @@ def superseding(fact: Fact, value: bytes, said: Said, history: SchemaHistory, he
     if (event_type, event_id) != (fact.event_type, fact.event_id):  # whatever repeats the old one would count as well
         raise NothingToRevise(f"it is {event_type} {event_id}, and is to supersede {fact.event_type} {fact.event_id}")
     return revision
-
-
-def _tried(
-    records: pa.Table, asked: Sequence[Revision], history: SchemaHistory, head: int
-) -> tuple[set[Place], dict[Place, str]]:
-    """Places that are facts if the revisions land next, and why others are not."""
-    landed = history.revised([replace(one, lsn=head + 1) for one in asked])
-    found = decode_logged(records, landed, head + 1)
-    facts = {place for rows in record_outcomes.countable(found.facts).values() for place in places_of(rows)}
-    return facts, dict(zip(places_of(found.rejects), found.rejects["reason"].to_pylist(), strict=True))

@@ -29,7 +29,10 @@ EVERY = 600
 """Seconds from one reading, and one batch run, to the next."""
 REPEATS, WARMING = 30, 10
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
-PARTS = ("speed", "thrift", "broker", "metastore", "airflow")
+AIRFLOW = ("airflow-api", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
+PARTS = {"speed": ("speed",), "thrift": ("thrift",), "broker": ("broker",), "metastore": ("metastore",)}
+PARTS |= {"airflow": AIRFLOW}
+"""What is measured together -> the programs of the supervisor."""
 ENDED = ("success", "failed")
 MIB = 2**20
 Row = dict[str, Any]
@@ -116,8 +119,9 @@ def _sizes(place: Platform) -> Reading:
         root = Path(place.delta(table))
         found[f"files of {table}"] = len(DeltaTable(root).file_uris())
         found[f"_delta_log of {table}"] = len(list((root / "_delta_log").iterdir()))
-    for part in PARTS:
-        found[f"memory of {part}, MiB"] = sum(map(_resident, place.processes(part))) / MIB
+    for part, programs in PARTS.items():
+        processes = (process for program in programs for process in place.processes(program))
+        found[f"memory of {part}, MiB"] = sum(map(_resident, processes)) / MIB
     home = place.settings.home
     found["ledger, MiB"] = (home / "ledger.db").stat().st_size / MIB
     found["Airflow's database, MiB"] = sum(one.stat().st_size for one in place.settings.airflow_dir.glob("*.db")) / MIB

@@ -36,7 +36,7 @@ def reconsidered(decoded: Decoded, said: InForce, known: Contracts, later: Contr
     unnamed[[*revisions]] = False
     again = bare(rejects.filter(pa.array(unnamed)), later) if later is not known else NOTHING
     readmitted = {row: one.content for row, one in revisions.items() if one.content is not None}
-    return with_facts(decoded, joined([again, replace(_read_as(rejects, readmitted, later), rejects=NOTHING.rejects)]))
+    return with_facts(decoded, joined([again, replace(read_as(rejects, readmitted, later), rejects=NOTHING.rejects)]))
 
 
 def revised(decoded: Decoded, records: pa.Table, said: InForce, later: Contracts) -> Decoded:
@@ -58,6 +58,29 @@ def revised(decoded: Decoded, records: pa.Table, said: InForce, later: Contracts
     revisions = [said.by_identity[one] for one in identities]
     superseded = {row: one.content for row, one in enumerate(revisions) if one.content is not None}
     return joined([kept, _retracted(raw, revisions), _superseded(raw, superseded, later)])
+
+
+def read_as(records: pa.Table, contents: dict[int, Content], contracts: Contracts) -> Decoded:
+    """Some of the records (their rows), decoded with another content, at their own places.
+
+    Meanwhile the row stands for the offset, as two records may be read as of the same topic.
+    """
+    if not contents:
+        return NOTHING
+    rows = pa.array(contents, pa.int64())
+    values = [content._asdict() for content in contents.values()]
+    columns = {
+        **{name: [value[name] for value in values] for name in ("topic", "key", "value")},
+        "headers": [[{"key": k, "value": v} for k, v in value["headers"]] for value in values],
+        "offset": rows,
+    }
+    read = records.take(rows)
+    for name, column in columns.items():
+        read = _with(read, name, pa.array(column, row_types.RECORD.field(name).type))
+    decoded = bare(read, contracts)
+    facts = {name: _at(rows, records) for name, rows in decoded.facts.items()}
+    named = {name: _with(rows, "identity", identity.of(name, rows)) for name, rows in facts.items()}
+    return Decoded(named, _at(decoded.rejects, records))
 
 
 def _about_places(rejects: pa.Table, said: InForce) -> dict[int, Revision]:
@@ -93,34 +116,11 @@ def _retracted(raw: pa.Table, revisions: Sequence[Revision]) -> Decoded:
 
 def _superseded(raw: pa.Table, contents: dict[int, Content], later: Contracts) -> Decoded:
     """The facts of the other content; rejects with the raw bytes."""
-    read, row_of = _read_as(raw, contents, later), {place: row for row, place in enumerate(_placed(raw))}
+    read, row_of = read_as(raw, contents, later), {place: row for row, place in enumerate(_placed(raw))}
     rejects, refused = read.rejects, pa.array([row_of[place] for place in _placed(read.rejects)], pa.int64())
     for name in CONTENT:
         rejects = _with(rejects, name, raw[name].take(refused))
     return Decoded(read.facts, rejects)
-
-
-def _read_as(records: pa.Table, contents: dict[int, Content], contracts: Contracts) -> Decoded:
-    """Some of the records (their rows), decoded with another content, at their own places.
-
-    Meanwhile the row stands for the offset, as two records may be read as of the same topic.
-    """
-    if not contents:
-        return NOTHING
-    rows = pa.array(contents, pa.int64())
-    values = [content._asdict() for content in contents.values()]
-    columns = {
-        **{name: [value[name] for value in values] for name in ("topic", "key", "value")},
-        "headers": [[{"key": k, "value": v} for k, v in value["headers"]] for value in values],
-        "offset": rows,
-    }
-    read = records.take(rows)
-    for name, column in columns.items():
-        read = _with(read, name, pa.array(column, row_types.RECORD.field(name).type))
-    decoded = bare(read, contracts)
-    facts = {name: _at(rows, records) for name, rows in decoded.facts.items()}
-    named = {name: _with(rows, "identity", identity.of(name, rows)) for name, rows in facts.items()}
-    return Decoded(named, _at(decoded.rejects, records))
 
 
 def _at(rows: pa.Table, records: pa.Table) -> pa.Table:
