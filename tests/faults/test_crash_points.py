@@ -1,7 +1,6 @@
 """I10: the application is killed at each point around its two commits; what it lands is what it would have landed."""
 
 import signal
-import textwrap
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,37 +9,18 @@ from deltalake import DeltaTable
 
 from spark_jobs.storage import tables
 from tests.faults.conftest import Stream
+from tests.faults.killed import program
 from tests.platform import await_true
 from tests.spark.lake import event
 
 pytestmark = [pytest.mark.fault, pytest.mark.platform]
 
-KILLED_AT = """
-    import os, signal, sys
+IMPORTS = """
     from spark_jobs.ledger.messages import Messages
-    from spark_jobs.settings import settings
     from spark_jobs.speed import app, land
     from spark_jobs.speed.__main__ import main
     from spark_jobs.speed.distributed import StagedBatch
     from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
-
-    class Around:
-        def __init__(self, place, name, moment):
-            self.place, self.name, self.moment, self.real = place, name, moment, getattr(place, name)
-
-        def install(self):
-            def killed(*arguments, **named):
-                if not is_at_work:
-                    return self.real(*arguments, **named)
-                if self.moment == "after":
-                    self.real(*arguments, **named)
-                os.kill(os.getpid(), signal.SIGKILL)
-            setattr(self.place, self.name, killed)
-
-    is_at_work = False
-    {work}
-    {point}.install()
-    sys.exit(main())
 """
 A_MICRO_BATCH = """
     micro_batch = app.SpeedLayer.micro_batch
@@ -78,8 +58,7 @@ BY_WORKERS = [
 
 
 def killed_at(work: str, point: str) -> str:
-    program = textwrap.dedent(KILLED_AT).replace("{point}", point)
-    return program.replace("{work}", textwrap.dedent(work))
+    return program(IMPORTS, point, "main()", work)
 
 
 def landed(stream: Stream) -> list[tuple[str, int, int]]:
