@@ -60,8 +60,8 @@ def quarantine() -> None:
 def list_(as_json: bool, **which: Any) -> None:
     """What is there, by cause; accepted_now: what the next build takes out, as a schema came that accepts it."""
     with ledger_step() as store:
-        history, head = log_reader.read_schema_history(), coverage.head()[0]
-        rows = held.summary(held.portions(_chosen(**which), history, store.decoded_cut(), head), history, head)
+        history, head, decoded = log_reader.read_schema_history(), coverage.head()[0], store.decoded_cut()
+        rows = held.summary(held.portions(_chosen(**which), history, decoded, head), history, decoded, head)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return

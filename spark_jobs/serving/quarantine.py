@@ -5,7 +5,6 @@ with their state; a record, a rule -> the content to be read in its place.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -134,28 +133,27 @@ def places_of(rows: pa.Table) -> list[Place]:
     return [Place(**place) for place in rows.select(row_types.RECORD.names[:4]).to_pylist()]
 
 
-def summary(portions: Iterator[pa.Table], history: SchemaHistory, head: int) -> list[dict[str, Any]]:
+def summary(portions: Iterator[pa.Table], history: SchemaHistory, decoded: int, head: int) -> list[dict[str, Any]]:
     """A row for each cause: topic, event type, version, reason, field, state; how many, where, one's detail; and how
     many the schemas in force accept by now, which the next build takes out."""
-    groups: dict[tuple[Any, ...], dict[str, Any]] = defaultdict(
-        lambda: {"records": 0, "accepted_now": 0, "first_lsn": None, "last_lsn": None, "sample": ""}
-    )
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("topic", "event_type", "schema_version", "reason", "field", "state")
+    is_newer = bool(history.within(decoded, head))  # what older schemas accept, the last build took out
     for rejects in portions:
-        accepted = facts_of(rejects.select(row_types.RECORD.names), history, head)
+        accepted = _facts_of(rejects.select(row_types.RECORD.names), history, head) if is_newer else frozenset[Place]()
         told = rejects.select([*names, "lsn", "detail"]).to_pylist()
         for row, place in zip(told, places_of(rejects), strict=True):
-            group = groups[tuple(row[name] for name in names)]
+            group = groups.setdefault(tuple(row[name] for name in names), {"records": 0, "accepted_now": 0})
             group["records"] += 1
-            group["accepted_now"] += row["state"] != DISCARDED and place in accepted
-            group["first_lsn"] = min(filter(None, (group["first_lsn"], row["lsn"])))
-            group["last_lsn"] = max(filter(None, (group["last_lsn"], row["lsn"])))
-            group["sample"] = group["sample"] or row["detail"]
+            group["accepted_now"] += row["state"] == WAITING and place in accepted
+            group["first_lsn"] = min(group.get("first_lsn", row["lsn"]), row["lsn"])
+            group["last_lsn"] = max(group.get("last_lsn", row["lsn"]), row["lsn"])
+            group.setdefault("sample", row["detail"])
     ordered = sorted(groups.items(), key=lambda item: (-item[1]["records"], repr(item[0])))
     return [dict(zip(names, key, strict=True)) | counts for key, counts in ordered]
 
 
-def facts_of(records: pa.Table, history: SchemaHistory, head: int) -> dict[Place, str]:
-    """Place -> event type of the records that are facts at the head."""
+def _facts_of(records: pa.Table, history: SchemaHistory, head: int) -> frozenset[Place]:
+    """The places of records that are facts at the head."""
     found = record_outcomes.countable(decode_logged(records, history, head).facts)
-    return {place: event_type for event_type, rows in found.items() for place in places_of(rows)}
+    return frozenset(place for rows in found.values() for place in places_of(rows))

@@ -45,6 +45,11 @@ def rejects(lake: Lake, **which: Any) -> Any:
     return quarantine.portions(Which(**which), history, lake.store.decoded_cut(), head), history, head
 
 
+def summary(lake: Lake) -> list[dict[str, Any]]:
+    portions, history, head = rejects(lake)
+    return quarantine.summary(portions, history, lake.store.decoded_cut(), head)
+
+
 def served(lake: Lake) -> dict[str, Any]:
     return {
         "words": words(lake),
@@ -121,7 +126,7 @@ def readmit_and_discard(lake: Lake) -> None:
     no_json = next(rejects(lake, reasons=["not_json"])[0])
     assert revising.readmissions(no_json, Rule("nobodys"), SAID, history, head) == ([], {"unknown_topic": 1})
     lake.say([SAID.of(Action.DISCARD, place) for place in places_of(no_json)])
-    states = {row["state"]: row["records"] for row in quarantine.summary(*rejects(lake))}
+    states = {row["state"]: row["records"] for row in summary(lake)}
     assert states == {quarantine.READMITTED: 3, quarantine.DISCARDED: 1}
 
 

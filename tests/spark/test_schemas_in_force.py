@@ -10,7 +10,8 @@ from spark_jobs.quality.reconciliation.agreement import agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA
 from spark_jobs.quality.verification import recompute_checks
 from spark_jobs.quality.verification.findings import State
-from spark_jobs.storage import tables
+from spark_jobs.serving import quarantine
+from spark_jobs.storage import coverage, log_reader, tables
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
@@ -58,6 +59,12 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     assert lake.run("r1") is not None
     assert words(lake) == {} and lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(7,)]
     lake.land([sentence(5, "late")], new_schemas=True)
+    history, decoded, head = log_reader.read_schema_history(), lake.store.decoded_cut(), coverage.head()[0]
+    held = quarantine.portions(quarantine.Which(), history, decoded, head)
+    told = quarantine.summary(held, history, decoded, head)
+    assert (sum(row["records"] for row in told), sum(row["accepted_now"] for row in told)) == (7, 4), (
+        "as it is proposed"
+    )
     lake.land([sentence(1, "early bird"), page(6, 20)])
     assert words(lake) == {"late": 1, "early": 1, "bird": 1}, "the speed layer knows nothing of quarantine"
     old = lake.store.sources(lake.store.current_publication())
