@@ -44,7 +44,7 @@ def test_a8_i20_a_view_that_is_served_otherwise_than_its_files_say_is_not_publis
     lake.store.record_audit("r1", passed=True)
     monkeypatch.setattr(SparkTables, "added", spoilt("word_count", "false"))
     with pytest.raises(PublishRefused, match=r"word_count would be served otherwise .* \(by the files\) .* \(served\)"):
-        lake.publish("r1")
+        lake.publish("r1", served_sample.hold)
     run = lake.store.run("r1")
     assert lake.store.current_publication() is None and run is not None and run.state == "failed"
 
@@ -57,7 +57,7 @@ def test_a8_i20_a_text_that_spark_refuses_is_not_published_either(lake: Lake, mo
     lake.store.record_audit("r1", passed=True)
     monkeypatch.setattr(SparkTables, "added", spoilt("word_count", "no_such_column"))
     with pytest.raises(PublishRefused, match=r"word_count cannot be served: .*UNRESOLVED_COLUMN"):
-        lake.publish("r1")
+        lake.publish("r1", served_sample.hold)
 
 
 def test_a8_i20_views_of_each_kind_are_served_as_their_files_say(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
