@@ -5,7 +5,7 @@ environment -> timetable. A text that says nothing makes the DAG an import error
 
 import os
 from datetime import timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from airflow.sdk import CronPartitionTimetable, CronTriggerTimetable
 from croniter import CroniterBadCronError, croniter
@@ -57,5 +57,5 @@ def _timezone() -> str:
     name = os.environ.get(SCHEDULE_TIMEZONE_VARIABLE) or "UTC"
     try:
         return ZoneInfo(name).key
-    except (OSError, ValueError) as error:  # there is none of that name, or it cannot be one
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # there is none of that name, or it cannot be one
         raise ValueError(f"{SCHEDULE_TIMEZONE_VARIABLE}: {name!r} is no time zone such as 'Europe/Vienna'") from error

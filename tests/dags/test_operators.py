@@ -143,7 +143,7 @@ def test_a_merged_run_skips_the_rest_and_links_the_run_that_did_its_day(tidemark
 
 
 def test_a_plan_that_is_not_merged_links_no_run(tidemark: Put) -> None:
-    tidemark("echo a run that was merged into run (nothing)")
+    tidemark("echo 'a run that was merged into run (nothing)'")
     plan = PlanStep(task_id="plan")
     plan.execute(context())
     assert PlanStep.operator_extra_links[0].get_link(plan, ti_key=None) == ""
