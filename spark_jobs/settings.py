@@ -24,6 +24,9 @@ EVERY_ADDRESS = ("0.0.0.0", "::", "")
 FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
 
 
+CRON = r"^[^\s]+( [^\s]+){4}$"
+
+
 class NoPassword(RuntimeError):
     """Nobody has made or named the password of a door; the text says what to do."""
 
@@ -191,11 +194,33 @@ class Settings(_Folders, BaseSettings):
     )
     verify_keys: int = Field(500, description="Keys of a view that a sample looks at, about.")
     verify_seconds: float = Field(45.0, description="When a sample ends, whatever is not looked at by then.")
+    batch_schedule: str = Field(
+        interface.BATCH_SCHEDULE,
+        pattern=CRON,
+        description="When `batch_layer` begins by itself: five fields of cron, as `0 * * * *` for every hour.",
+    )
+    rebuild_schedule: str = Field(
+        interface.REBUILD_SCHEDULE, pattern=CRON, description="When `maintenance_weekly` builds views once more."
+    )
+    schedule_timezone: str = Field("UTC", description="The zone of the hours of schedules, as Europe/Vienna.")
+    rebuild_views: str | None = Field(
+        None, description="The views that are built once more by that schedule, with commas between; all by default."
+    )
+    rebuild_parts: int = Field(
+        4, ge=1, description="It builds one of so many parts of them, those first whose last full build is oldest."
+    )
+    rebuild_from: Literal["facts", "raw"] = Field(
+        "facts", description="What it builds them from; raw: all raw records are decoded once more before."
+    )
     replay_hours: str | None = Field(
         None,
         pattern=r"^([01]?\d|2[0-3])-([01]?\d|2[0-3])$",
         description="UTC hours in which replays may begin, as 22-6; default: always.",
     )
+    task_hours: float = Field(
+        interface.TASK_HOURS, gt=0, description="How long a try of a task of Airflow may take; then it is stopped."
+    )
+    run_alarm_hours: float = Field(6, description="Alarm when a batch run is still at work so long after it began.")
     airflow_kept_days: int = Field(30, description="How long Airflow's database and task logs keep a run.")
     batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
 

@@ -28,7 +28,7 @@ class PreviewStep(TidemarkOperator):
         return [*self.arguments, *named, *options(context["params"])]
 
 
-class PlanStep(BatchStep):
+class ReplayPlanStep(BatchStep):
     """The run begins here; a dry run ends."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -69,7 +69,8 @@ class Agreement(ApprovalOperator):
     template_fields = ()
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(subject="A replay waits for approval", **kwargs)
+        # People may take longer than any task of the platform's own.
+        super().__init__(subject="A replay waits for approval", **{**kwargs, "execution_timeout": None})
 
     def execute(self, context: Context) -> Any:
         lines = context["ti"].xcom_pull(task_ids=COMPARE) or []

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
 from conftest import DAGS, ROOT, context
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.run_id import pin_of, run_id_of
@@ -108,6 +113,53 @@ def test_a_plan_waits_while_another_run_is_at_work(bag: DagBag) -> None:
     plan.execute(context("r1", "2013-01-01"))
     with pytest.raises(AirflowRescheduleException):
         plan.execute(context("r2"))
+
+
+def test_runs_that_wait_are_merged_into_the_one_that_begins(bag: DagBag) -> None:
+    """Three days of a backfill: the second builds the third's as well, which ends with it and says so."""
+    plan = bag.dags[interface.BATCH_LAYER].get_task("plan")
+    plan.execute(context("backfill__1", "2013-01-01"))
+    for number in (2, 3):
+        with pytest.raises(AirflowRescheduleException):
+            plan.execute(context(f"backfill__{number}", f"2013-01-0{number}"))
+    ended("backfill__1")
+    plan.execute(context("backfill__2", "2013-01-02"))
+    [run, _] = batch_status()["runs"]
+    assert (run["run"], run["days"]) == (run_id_of("backfill__2"), ["2013-01-02", "2013-01-03"])
+    with pytest.raises(AirflowRescheduleException):
+        plan.execute(context("backfill__3", "2013-01-03"))
+    ended("backfill__2")
+    with pytest.raises(AirflowSkipException):
+        plan.execute(context("backfill__3", "2013-01-03"))
+    assert plan.merged_into.endswith("/dags/batch_layer/runs/backfill__2")
+
+
+def test_a_run_that_died_is_green_once_another_has_done_its_day(bag: DagBag) -> None:
+    plan, build = (bag.dags[interface.BATCH_LAYER].get_task(name) for name in ("plan", "build"))
+    plan.execute(context("backfill__1", "2013-01-01"))
+    in_ledger("store.open().fail_run(sys.argv[1], 'killed')", "backfill__1")
+    plan.execute(context("manual__2"))
+    assert batch_status()["runs"][0]["days"] == ["2013-01-01"]
+    with pytest.raises(AirflowRescheduleException):
+        build.execute(context("backfill__1"))
+    ended("manual__2")
+    with pytest.raises(AirflowSkipException):
+        build.execute(context("backfill__1"))
+
+
+def batch_status() -> Any:
+    said = subprocess.run([ROOT / "tidemark", "batch", "status", "--json"], check=True, capture_output=True, text=True)
+    return json.loads(said.stdout)
+
+
+def ended(dag_run_id: str) -> None:
+    """The run has nothing more to do."""
+    in_ledger("store.open().progress(sys.argv[1], 'publish')", dag_run_id)
+
+
+def in_ledger(statement: str, dag_run_id: str) -> None:
+    program = f"import sys\nfrom spark_jobs.ledger import store\n{statement}"
+    subprocess.run([PYTHON, "-c", program, run_id_of(dag_run_id)], cwd=ROOT, check=True)
 
 
 def test_c5_a_verify_that_cannot_look_is_tried_again_and_a_broken_promise_is_red_at_once(
