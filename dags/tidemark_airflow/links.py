@@ -26,9 +26,20 @@ def data_docs_url(page: str = "") -> str:
 
 
 class DataDocsLink(BaseOperatorLink):
-    """On the task of an audit; asked for when the task has ended."""
+    """On a task that is a WithPage; asked for when the task has ended."""
 
     name = "Data Docs"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         return data_docs_url(operator.page)
+
+
+class WithPage:
+    """For operators: the page that the command's lines name last is the task's."""
+
+    operator_extra_links = (DataDocsLink(),)
+    page = ""  # else the index
+
+    def hear(self, line: str) -> None:
+        super().hear(line)
+        self.page = page_named_in(line) or self.page

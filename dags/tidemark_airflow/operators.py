@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, TRY_LATER
 from tidemark_airflow import command
-from tidemark_airflow.links import DataDocsLink, data_docs_url, page_named_in
+from tidemark_airflow.links import WithPage, data_docs_url
 from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
@@ -89,15 +89,8 @@ class BatchStep(TidemarkOperator):
         return [*arguments, "--day", day] if day else arguments
 
 
-class AuditStep(BatchStep):
+class AuditStep(WithPage, BatchStep):
     """The gate. A failed expectation is red without retry, because the same data would fail again."""
-
-    operator_extra_links = (DataDocsLink(),)
-    page = ""  # what the audit says is worth reading: the page of the suite that failed, or the index
-
-    def hear(self, line: str) -> None:
-        super().hear(line)
-        self.page = page_named_in(line) or self.page
 
     def conclude(self, code: int, context: Context) -> None:
         docs = data_docs_url(self.page)

@@ -29,6 +29,7 @@ COMMANDS = {
     "retention": "spark_jobs.cli.batch:retention",
     "maintain": "spark_jobs.cli.maintain:maintain",
     "replay": "spark_jobs.cli.replay:replay",
+    "drill": "spark_jobs.cli.drill:drill",
     "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",

@@ -14,6 +14,7 @@ TRY_LATER = 75
 
 # The DAGs.
 BATCH_LAYER, SPEED_LAYER, MARTS, REPLAY = "batch_layer", "speed_layer", "marts", "replay"
+DRILL = "drill"
 MAINTENANCE, MAINTENANCE_HOURLY, MAINTENANCE_WEEKLY = "maintenance", "maintenance_hourly", "maintenance_weekly"
 
 # What a task gives to the command.
@@ -26,6 +27,9 @@ PIN = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
 NOTHING_DIFFERS = "nothing differs"
 """How `tidemark replay compare` begins where nobody has to agree."""
+
+EXERCISES = ("repeat", "reorder", "malform", "kill", "rebuild")
+"""What a drill does to its slice: all of them, unless some are named."""
 
 # Where Airflow's forms find the names of views and event types; by default this repository's.
 VIEWS_FOLDER_VARIABLE, SCHEMAS_FOLDER_VARIABLE = "TIDEMARK_VIEWS_FOLDER", "TIDEMARK_SCHEMAS_FOLDER"
@@ -41,6 +45,8 @@ HOME = ".tidemark"
 DATA_DOCS = "data_docs"
 REPLAYS = "replays"
 """Below the Data Docs: a folder per replay, with its page."""
+DRILLS = "drills"
+"""Likewise, a folder per drill."""
 DBT_DOCS = "dbt/docs"
 PAGES = "/tidemark"
 DATA_DOCS_PAGE, DBT_DOCS_PAGE = "docs", "models"

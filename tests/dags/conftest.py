@@ -46,10 +46,12 @@ else:
 
 
 def context(run_id: str = "manual__1", key: str | None = None, pulled: Any = None, **form: Any) -> Any:
-    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than `replay` opens."""
+    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than the forms open."""
+    from tidemark_airflow.drill_form import DRILL_PARAMS
     from tidemark_airflow.replay_form import PARAMS
 
-    filled = {name: param.value for name, param in PARAMS.items() if name != "reason"} | {"reason": "a test"} | form
+    opened = {name: param.value for name, param in {**DRILL_PARAMS, **PARAMS}.items() if name != "reason"}
+    filled = opened | {"reason": "a test"} | form
     run = SimpleNamespace(run_id=run_id, partition_key=key, triggering_user_name="ada")
     ti = SimpleNamespace(id="ti", xcom_pull=lambda task_ids: pulled)
     return {"dag_run": run, "params": filled, "ti": ti, "task_instance": ti}

@@ -20,6 +20,7 @@ from tidemark_airflow.replay_steps import Agreement
 
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
+    "drill": ["drill"],
     "maintenance": ["verify", "retention", "tidy", "airflow"],
     "maintenance_hourly": ["trim", "mirror"],
     "maintenance_weekly": ["plan", "build", "audit", "publish"],
@@ -72,7 +73,7 @@ def test_a_dag_runs_one_at_a_time_never_catches_up_and_needs_no_unpausing(dag: D
 
 def test_retries_are_stated(dag: DAG) -> None:
     assert "retries" in dag.default_args
-    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id == "speed_layer" else 2}
+    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id in ("speed_layer", "drill") else 2}
 
 
 def test_every_task_is_an_argument_list_of_plain_words_and_no_template(dag: DAG) -> None:

@@ -1,63 +1,20 @@
 """I10: the application is killed at each point around its two commits; what it lands is what it would have landed."""
 
 import signal
-import textwrap
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from spark_jobs.drill import crash_points
+from spark_jobs.drill.crash_points import BY_WORKERS, IN_PROCESS
 from spark_jobs.storage import tables
 from tests.faults.conftest import Stream
 
 pytestmark = [pytest.mark.fault, pytest.mark.platform]
 
-KILLED_AT = """
-    import os, signal, sys
-    from spark_jobs.settings import settings
-    from spark_jobs.speed import app, land
-    from spark_jobs.speed.__main__ import main
-    from spark_jobs.speed.distributed import StagedBatch
-    from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
-
-    class Around:
-        def __init__(self, place, name, moment):
-            self.place, self.name, self.moment, self.real = place, name, moment, getattr(place, name)
-
-        def install(self):
-            def killed(*arguments, **named):
-                if not is_at_work:
-                    return self.real(*arguments, **named)
-                if self.moment == "after":
-                    self.real(*arguments, **named)
-                os.kill(os.getpid(), signal.SIGKILL)
-            setattr(self.place, self.name, killed)
-
-    is_at_work, micro_batch = False, app.SpeedLayer.micro_batch
-
-    def begins(self, batch, batch_id):
-        global is_at_work
-        is_at_work = not batch.isEmpty()
-        micro_batch(self, batch, batch_id)
-
-    app.SpeedLayer.micro_batch = begins
-    {point}.install()
-    sys.exit(main())
-"""
-
-SHORT_WAY = [
-    'Around(InProcessWriter, "land", "before")',
-    'Around(InProcessWriter, "land", "after")',
-    'Around(InProcessBatch, "commit", "before")',
-    'Around(InProcessBatch, "commit", "after")',
-]
-BY_WORKERS = [
-    'Around(land, "commit", "before")',
-    'Around(land, "commit", "after")',
-    'Around(StagedBatch, "commit", "before")',
-    'Around(StagedBatch, "commit", "after")',
-]
+PROGRAM = f"import sys; from {crash_points.__name__} import main; sys.exit(main())"
 
 
 def landed(stream: Stream) -> list[tuple[str, int, int]]:
@@ -74,11 +31,11 @@ def counted(stream: Stream, view: str, measure: str) -> int:
     return total
 
 
-@pytest.mark.parametrize("point", [*SHORT_WAY, *BY_WORKERS])
+@pytest.mark.parametrize("point", [*IN_PROCESS, *BY_WORKERS])
 def test_i10_killed_at_a_commit_and_started_again_is_as_if_never_killed(stream: Stream, point: str) -> None:
     stream.send(30)
-    program = textwrap.dedent(KILLED_AT).replace("{point}", point)
-    with stream.application(program, in_process_records=0 if point in BY_WORKERS else 20_000) as process:
+    crash_points.arm(stream.platform.settings, point)
+    with stream.application(PROGRAM, in_process_records=0 if point in BY_WORKERS else 20_000) as process:
         said, _ = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL, said[-3000:]
     stream.catch_up()
