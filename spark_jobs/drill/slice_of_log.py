@@ -21,7 +21,8 @@ from spark_jobs.storage.lsn_ranges import Range
 
 LSNS_BACK = 64
 """How far back the first look for the newest records goes; each further one goes four times as far."""
-ORDER = [(name, "ascending") for name, _ in row_types.COORDINATES]
+ORDER = [(name, "ascending") for name in ("lsn", "timestamp", "topic", "partition", "offset")]
+"""A micro-batch may be longer than a slice: the time at which Kafka took its records says which are the newest."""
 
 
 class NothingToTake(LookupError):

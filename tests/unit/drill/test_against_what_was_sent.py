@@ -94,3 +94,15 @@ def test_i3_a_record_that_is_missing_on_one_side_is_seen(platform: Platform) -> 
 def test_what_rejects_duplicates_or_micro_batches_decide_is_left_to_the_log(platform_home: Path, view: str) -> None:
     with pytest.raises(KeyError):
         sent.AsSent(row_types.RECORD.empty_table(), NOW, project_views()).expected(view)
+
+
+def test_the_newest_of_a_long_micro_batch_are_of_all_topics(
+    platform_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = Platform(VIEWS)
+    record, places = platform.record, iter(range(100))
+    monkeypatch.setattr(
+        platform, "record", lambda one: record(one) | {"timestamp": START + timedelta(seconds=next(places))}
+    )
+    platform.land([event for number in range(4) for event in market(number)])
+    assert len({found.record.topic for found in slice_of_log.taken(5).records}) == 5
