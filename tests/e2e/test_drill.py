@@ -66,7 +66,7 @@ def test_i10_the_live_application_is_killed_where_the_form_says_so_and_comes_bac
     before, pid = answers(fed), fed.heartbeat()["pid"]
     report = drilled(fed, kill_live=True, exercises=["repeat"])
     assert report["holds"] and not report["kills"] and report["live"]["seconds"] > 0
-    assert {found["state"] for found in report["live"]["findings"]} == {"holds"}
+    assert {"holds"} <= {found["state"] for found in report["live"]["findings"]} <= {"holds", "nothing yet"}
     assert not psutil.pid_exists(pid) and fed.heartbeat()["pid"] != pid
     assert answers(fed) == before
 
