@@ -19,6 +19,8 @@ of the log say the same.
 Runbook: `docs/runbooks/drill.md`.
 """
 
+from datetime import timedelta
+
 from airflow.sdk import DAG
 from tidemark_airflow.drill_form import DRILL_PARAMS, DrillStep
 from tidemark_airflow.policy import Owner, Tag, dag_arguments
@@ -31,4 +33,4 @@ with DAG(
     params=DRILL_PARAMS,
     **dag_arguments(Owner.PLATFORM, [Tag.SPEED, Tag.BATCH], __doc__, retries=0),
 ):
-    DrillStep(task_id="drill")
+    DrillStep(task_id="drill", execution_timeout=timedelta(hours=2))
