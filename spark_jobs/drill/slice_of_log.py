@@ -13,6 +13,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.messaging.producer import Record
 from spark_jobs.registry.views import project_views
 from spark_jobs.speed.land import log_end
@@ -21,8 +22,11 @@ from spark_jobs.storage.lsn_ranges import Range
 
 LSNS_BACK = 64
 """How far back the first look for the newest records goes; each further one goes four times as far."""
-ORDER = [(name, "ascending") for name in ("lsn", "timestamp", "topic", "partition", "offset")]
-"""A micro-batch may be longer than a slice: the time at which Kafka took its records says which are the newest."""
+IN_ORDER = """
+    SELECT * FROM rows
+    ORDER BY lsn, cume_dist() OVER (PARTITION BY lsn, topic, partition ORDER BY "offset"), topic, partition, "offset"
+"""
+"""A micro-batch may be longer than a slice: its last records are as large a share of each of its partitions."""
 
 
 class NothingToTake(LookupError):
@@ -53,7 +57,7 @@ def taken(most: int, lsns: Range | None = None) -> Slice:
         raise NothingToTake("nothing has landed yet")
     first, last = lsns or newest(most)
     topics = [*{*project_contracts().topics} - alert_topics()]
-    rows = log_reader.records(ds.field("topic").isin(topics), [(first, last)]).sort_by(ORDER)
+    rows = _in_order(log_reader.records(ds.field("topic").isin(topics), [(first, last)]))
     rows = rows.slice(max(0, rows.num_rows - most))
     if not rows.num_rows:
         raise NothingToTake(f"the log has no records to take in the lsns {first} to {last}")
@@ -83,6 +87,12 @@ def alert_topics() -> set[str]:
     """The topics that the speed layer itself writes: a shadow platform writes its own alerts."""
     alerts = (getattr(view.declaration, "alert", None) for view in project_views())
     return {project_contracts().of(alert.of).topic for alert in alerts if alert}
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    with duckdb_session.connect() as con:
+        con.register("rows", rows)
+        return con.sql(IN_ORDER).to_arrow_table().cast(row_types.RECORD)
 
 
 def _distinct(rows: pa.Table) -> tuple[Found, ...]:
