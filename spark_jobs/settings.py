@@ -58,6 +58,7 @@ class _Folders:
     expectations = _Below("expectations")  # this installation's own: a file here stands in for `quality_folder`'s
     own_metastore_token = _Below("run/metastore.token")  # Hadoop's file with the token that our metastore wants
     metastore_login = _Below("run/metastore.login")  # the same as JSON: user, password
+    shadow_home = _Below("drill")  # the home of a drill's shadow platform; gone when the drill has ended
     secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
 
 
@@ -279,7 +280,7 @@ class Settings(_Folders, BaseSettings):
         """Everything that the platform keeps, and `tidemark reset` removes."""
         folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
         data = (self.home / "warehouse", self.checkpoints, self.producer_ledger, self.data_docs)
-        tools = (self.home / "gx", self.dbt_dir)
+        tools = (self.home / "gx", self.dbt_dir, self.shadow_home)
         return (*folders, *data, *tools, self.secrets_file, *sorted(self.home.glob("ledger.db*")))
 
     @computed_field  # type: ignore[prop-decorator]

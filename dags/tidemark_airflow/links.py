@@ -45,7 +45,7 @@ def _url(path: str) -> str:
 
 
 class DataDocsLink(BaseOperatorLink):
-    """On the task of an audit; asked for when the task has ended."""
+    """On a task that is a WithPage; asked for when the task has ended."""
 
     name = "Data Docs"
 
@@ -78,3 +78,14 @@ class SqlLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         return data_docs_url(f"{RUNS}/{SQL_PAGE}")
+
+
+class WithPage:
+    """For operators: the page that the command's lines name last is the task's."""
+
+    operator_extra_links = (DataDocsLink(),)
+    page = ""  # else the index
+
+    def hear(self, line: str) -> None:
+        super().hear(line)
+        self.page = page_named_in(line) or self.page

@@ -18,16 +18,7 @@ from airflow.sdk.exceptions import (
 
 from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, DAG_RUN, MERGED, TRY_LATER
 from tidemark_airflow import command
-from tidemark_airflow.links import (
-    DataDocsLink,
-    MergedLink,
-    OutcomeLink,
-    SqlLink,
-    data_docs_url,
-    page_named_in,
-    run_merged_into,
-    run_url,
-)
+from tidemark_airflow.links import MergedLink, OutcomeLink, SqlLink, WithPage, data_docs_url, run_merged_into, run_url
 from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
@@ -136,15 +127,10 @@ class PlanStep(BatchStep):
             self.log.info("It is here: %s", self.merged_into)
 
 
-class AuditStep(BatchStep):
+class AuditStep(WithPage, BatchStep):
     """The gate. A failed expectation is red without retry, because the same data would fail again."""
 
-    operator_extra_links = (DataDocsLink(), *BatchStep.operator_extra_links)
-    page = ""  # what the audit says is worth reading: the page of the suite that failed, or the index
-
-    def hear(self, line: str) -> None:
-        super().hear(line)
-        self.page = page_named_in(line) or self.page
+    operator_extra_links = (*WithPage.operator_extra_links, *BatchStep.operator_extra_links)
 
     def conclude(self, code: int, context: Context) -> None:
         docs = data_docs_url(self.page)

@@ -34,6 +34,7 @@ COMMANDS = {
     "supersede": "spark_jobs.cli.corrections:supersede",
     "restore": "spark_jobs.cli.corrections:restore",
     "revisions": "spark_jobs.cli.corrections:revisions",
+    "drill": "spark_jobs.cli.drill:drill",
     "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",

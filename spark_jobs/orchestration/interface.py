@@ -15,6 +15,7 @@ TRY_LATER = 75
 
 # The DAGs.
 BATCH_LAYER, SPEED_LAYER, MARTS, REPLAY = "batch_layer", "speed_layer", "marts", "replay"
+DRILL = "drill"
 MAINTENANCE, MAINTENANCE_HOURLY, MAINTENANCE_WEEKLY = "maintenance", "maintenance_hourly", "maintenance_weekly"
 
 # What a task gives to the command.
@@ -31,6 +32,9 @@ MERGED_INTO = "merged into run"
 """After these words `tidemark batch` names the run that has done the days of another, and what Airflow calls it."""
 NOTHING_DIFFERS = "nothing differs"
 """How `tidemark replay compare` begins where nobody has to agree."""
+
+EXERCISES = ("repeat", "reorder", "malform", "kill", "rebuild")
+"""What a drill does to its slice: all of them, unless some are named."""
 
 # Where Airflow's forms find the names of views and event types; by default this repository's.
 VIEWS_FOLDER_VARIABLE, SCHEMAS_FOLDER_VARIABLE = "TIDEMARK_VIEWS_FOLDER", "TIDEMARK_SCHEMAS_FOLDER"
@@ -55,6 +59,8 @@ REPLAYS = "replays"
 """Below the Data Docs: a folder per replay, with its page."""
 RUNS, SQL_PAGE = "runs", "views.html"
 """The same: a folder per batch run, with its page; beside them the SQL of the serving views."""
+DRILLS = "drills"
+"""Likewise, a folder per drill."""
 DBT_DOCS = "dbt/docs"
 PAGES = "/tidemark"
 DATA_DOCS_PAGE, DBT_DOCS_PAGE = "docs", "models"

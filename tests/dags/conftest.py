@@ -53,13 +53,15 @@ def context(
     run_type: str = "manual",
     **form: Any,
 ) -> Any:
-    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than `replay` opens.
+    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than the forms open.
 
     under_way: how many runs of its DAG are.
     """
+    from tidemark_airflow.drill_form import DRILL_PARAMS
     from tidemark_airflow.replay_form import PARAMS
 
-    filled = {name: param.value for name, param in PARAMS.items() if name != "reason"} | {"reason": "a test"} | form
+    opened = {name: param.value for name, param in {**DRILL_PARAMS, **PARAMS}.items() if name != "reason"}
+    filled = opened | {"reason": "a test"} | form
     run = SimpleNamespace(
         dag_id="batch_layer", run_id=run_id, run_type=run_type, partition_key=key, triggering_user_name="ada"
     )

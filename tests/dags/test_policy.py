@@ -21,6 +21,7 @@ from tidemark_airflow.replay_steps import Agreement
 
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
+    "drill": ["drill"],
     "maintenance": ["verify", "retention", "tidy", "airflow"],
     "maintenance_hourly": ["trim", "mirror"],
     "maintenance_weekly": ["plan", "build", "audit", "publish"],
@@ -75,7 +76,7 @@ def test_a_dag_runs_one_at_a_time_never_catches_up_and_needs_no_unpausing(dag: D
 
 def test_retries_are_stated(dag: DAG) -> None:
     assert "retries" in dag.default_args
-    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id == "speed_layer" else 2}
+    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id in ("speed_layer", "drill") else 2}
 
 
 def test_every_task_but_one_that_waits_for_people_is_stopped_after_a_day(dag: DAG) -> None:
