@@ -108,57 +108,27 @@ def test_an_alarm_that_somebody_sees_to_is_green(watch: TidemarkOperator, beat: 
     assert '"acknowledged_by": "ada"' in "\n".join(watch.heard) and not restarted(watch)
 
 
-def test_a_plan_waits_while_another_run_is_at_work(bag: DagBag) -> None:
-    plan = bag.dags[interface.BATCH_LAYER].get_task("plan")
-    plan.execute(context("r1", "2013-01-01"))
-    with pytest.raises(AirflowRescheduleException):
-        plan.execute(context("r2"))
-
-
-def test_runs_that_wait_are_merged_into_the_one_that_begins(bag: DagBag) -> None:
-    """Three days of a backfill: the second builds the third's as well, which ends with it and says so."""
-    plan = bag.dags[interface.BATCH_LAYER].get_task("plan")
-    plan.execute(context("backfill__1", "2013-01-01"))
-    for number in (2, 3):
+def test_runs_that_wait_are_merged_into_the_one_that_begins_with_the_day_of_one_that_died(bag: DagBag) -> None:
+    """Three days of a backfill: the first dies, the second builds all of them, and the others end with it."""
+    plan, build = (bag.dags[interface.BATCH_LAYER].get_task(name) for name in ("plan", "build"))
+    first, second, third = (context(f"backfill__{number}", f"2013-01-0{number}") for number in (1, 2, 3))
+    plan.execute(first)
+    for waiting in (second, third):
         with pytest.raises(AirflowRescheduleException):
-            plan.execute(context(f"backfill__{number}", f"2013-01-0{number}"))
-    ended("backfill__1")
-    plan.execute(context("backfill__2", "2013-01-02"))
-    [run, _] = batch_status()["runs"]
-    assert (run["run"], run["days"]) == (run_id_of("backfill__2"), ["2013-01-02", "2013-01-03"])
+            plan.execute(waiting)
+    in_ledger("fail_run(sys.argv[1], 'killed')", "backfill__1")
+    plan.execute(second)
     with pytest.raises(AirflowRescheduleException):
-        plan.execute(context("backfill__3", "2013-01-03"))
-    ended("backfill__2")
-    with pytest.raises(AirflowSkipException):
-        plan.execute(context("backfill__3", "2013-01-03"))
+        build.execute(first)
+    in_ledger("progress(sys.argv[1], 'publish')", "backfill__2")
+    for task, merged in ((build, first), (plan, third)):
+        with pytest.raises(AirflowSkipException):
+            task.execute(merged)
     assert plan.merged_into.endswith("/dags/batch_layer/runs/backfill__2")
 
 
-def test_a_run_that_died_is_green_once_another_has_done_its_day(bag: DagBag) -> None:
-    plan, build = (bag.dags[interface.BATCH_LAYER].get_task(name) for name in ("plan", "build"))
-    plan.execute(context("backfill__1", "2013-01-01"))
-    in_ledger("store.open().fail_run(sys.argv[1], 'killed')", "backfill__1")
-    plan.execute(context("manual__2"))
-    assert batch_status()["runs"][0]["days"] == ["2013-01-01"]
-    with pytest.raises(AirflowRescheduleException):
-        build.execute(context("backfill__1"))
-    ended("manual__2")
-    with pytest.raises(AirflowSkipException):
-        build.execute(context("backfill__1"))
-
-
-def batch_status() -> Any:
-    said = subprocess.run([ROOT / "tidemark", "batch", "status", "--json"], check=True, capture_output=True, text=True)
-    return json.loads(said.stdout)
-
-
-def ended(dag_run_id: str) -> None:
-    """The run has nothing more to do."""
-    in_ledger("store.open().progress(sys.argv[1], 'publish')", dag_run_id)
-
-
-def in_ledger(statement: str, dag_run_id: str) -> None:
-    program = f"import sys\nfrom spark_jobs.ledger import store\n{statement}"
+def in_ledger(call: str, dag_run_id: str) -> None:
+    program = f"import sys\nfrom spark_jobs.ledger import store\nstore.open().{call}"
     subprocess.run([PYTHON, "-c", program, run_id_of(dag_run_id)], cwd=ROOT, check=True)
 
 
