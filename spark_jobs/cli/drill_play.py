@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from sqlalchemy import URL
 
 from infra.embedded.shadow import PARTS, Done, Shadow
-from spark_jobs.cli.drill_report import Report
+from spark_jobs.cli.drill_report import BY_SENT, Report
 from spark_jobs.contracts import row_types
 from spark_jobs.drill import crash_points, sent
 from spark_jobs.drill.disturbances import Role, Sending
@@ -58,7 +58,7 @@ def play(shadow: Shadow, sendings: Sequence[Sending], kills: int, rebuild: bool,
         report.log |= _log_of(shadow)
         with _step("compare", report, say):
             report.findings = _verified(shadow)
-            report.as_sent = _verified(shadow, "--only", "I3", oracle=sent.ORACLE)
+            report.as_sent = [*map(_of_sent, _verified(shadow, "--only", "I3", oracle=sent.ORACLE))]
 
 
 @contextmanager
@@ -182,6 +182,12 @@ def _verified(shadow: Shadow, *options: str, oracle: str | None = None) -> list[
     except ValueError as error:
         raise DrillFailed(f"verify: {_end_of(done)}") from error
     return findings
+
+
+def _of_sent(found: dict[str, Any]) -> dict[str, Any]:
+    """A finding that says whose word it is: here the oracle is what was sent."""
+    first = [row.replace("(the oracle)", "(sent)").replace("only in the oracle", "only sent") for row in found["first"]]
+    return found | {"first": first, "note": found["note"].replace("by the oracle", BY_SENT, 1)}
 
 
 def _run(shadow: Shadow, *arguments: str) -> Done:

@@ -18,8 +18,8 @@ from spark_jobs.settings import settings
 
 WIDTH = 160
 """Of the page, in characters."""
-BY_SENT = "by the oracle"
-"""How a note of `verify` begins that has the drill's own one."""
+BY_SENT = "by what was sent"
+"""How the note of a finding begins that has it from there."""
 
 
 @dataclass

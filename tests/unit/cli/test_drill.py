@@ -19,7 +19,7 @@ from tests.local_platform import Platform, market
 HOLDS = {"invariant": "I3", "law": "orders_by_day is what its records give", "state": "holds", "checked": 4,
          "unit": "rows", "breaches": 0, "first": [], "note": "by recomputing; head 9, cut 6"}  # fmt: skip
 BREACH = HOLDS | {"state": "breach", "breaches": 1, "first": ["store_id=3: orders 5 (sent) 6 (served)"],
-                  "note": "by the oracle; head 9, cut 6"}  # fmt: skip
+                  "note": "by what was sent; head 9, cut 6"}  # fmt: skip
 
 
 def tidemark(*arguments: str) -> tuple[int, str]:
