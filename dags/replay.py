@@ -27,7 +27,7 @@ from airflow.sdk import DAG, chain
 from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep
 from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
 from tidemark_airflow.replay_form import PARAMS
-from tidemark_airflow.replay_steps import Agreement, AnswerStep, CompareStep, PlanStep, PreviewStep
+from tidemark_airflow.replay_steps import Agreement, AnswerStep, CompareStep, PreviewStep, ReplayPlanStep
 
 from spark_jobs.orchestration.interface import REPLAY
 
@@ -39,7 +39,7 @@ with DAG(
 ):
     chain(
         PreviewStep(task_id="preview"),
-        PlanStep(task_id="plan"),
+        ReplayPlanStep(task_id="plan"),
         BatchStep(task_id="build", step="build"),
         AuditStep(task_id="audit", step="audit"),
         CompareStep(task_id="compare"),

@@ -55,6 +55,7 @@ class _Folders:
     expectations = _Below("expectations")  # this installation's own: a file here stands in for `quality_folder`'s
     own_metastore_token = _Below("run/metastore.token")  # Hadoop's file with the token that our metastore wants
     metastore_login = _Below("run/metastore.login")  # the same as JSON: user, password
+    shadow_home = _Below("drill")  # the home of a drill's shadow platform; gone when the drill has ended
     secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
 
 
@@ -191,11 +192,32 @@ class Settings(_Folders, BaseSettings):
     )
     verify_keys: int = Field(500, description="Keys of a view that a sample looks at, about.")
     verify_seconds: float = Field(45.0, description="When a sample ends, whatever is not looked at by then.")
+    batch_schedule: str = Field(
+        interface.BATCH_SCHEDULE,
+        description="When `batch_layer` begins by itself: five fields of cron, as `0 * * * *` for every hour.",
+    )
+    rebuild_schedule: str = Field(
+        interface.REBUILD_SCHEDULE, description="When `maintenance_weekly` builds views once more."
+    )
+    schedule_timezone: str = Field("UTC", description="The zone of the hours of schedules, as Europe/Vienna.")
+    rebuild_views: str | None = Field(
+        None, description="The views that are built once more by that schedule, with commas between; all by default."
+    )
+    rebuild_parts: int = Field(
+        4, ge=1, description="It builds one of so many parts of them, those first whose last full build is oldest."
+    )
+    rebuild_from: Literal["facts", "raw"] = Field(
+        "facts", description="What it builds them from; raw: all raw records are decoded once more before."
+    )
     replay_hours: str | None = Field(
         None,
         pattern=r"^([01]?\d|2[0-3])-([01]?\d|2[0-3])$",
         description="UTC hours in which replays may begin, as 22-6; default: always.",
     )
+    task_hours: float = Field(
+        interface.TASK_HOURS, gt=0, description="How long a try of a task of Airflow may take; then it is stopped."
+    )
+    run_alarm_hours: float = Field(6, description="Alarm when a batch run is still at work so long after it began.")
     airflow_kept_days: int = Field(30, description="How long Airflow's database and task logs keep a run.")
     batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
 
@@ -213,6 +235,14 @@ class Settings(_Folders, BaseSettings):
     def _absolute(cls, folder: Path) -> Path:
         """Processes with other working folders must mean the same place."""
         return folder.expanduser().resolve()
+
+    @field_validator("batch_schedule", "rebuild_schedule")
+    @classmethod
+    def _cron(cls, text: str) -> str:
+        """Airflow, which runs it, knows more of cron."""
+        if len(text.split()) != 5:
+            raise ValueError(f"{text!r} is no cron text of five fields, such as {interface.BATCH_SCHEDULE!r}")
+        return text
 
     @model_validator(mode="after")
     def _reachable(self) -> "Settings":
@@ -254,7 +284,7 @@ class Settings(_Folders, BaseSettings):
         """Everything that the platform keeps, and `tidemark reset` removes."""
         folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
         data = (self.home / "warehouse", self.checkpoints, self.producer_ledger, self.data_docs)
-        tools = (self.home / "gx", self.dbt_dir)
+        tools = (self.home / "gx", self.dbt_dir, self.shadow_home)
         return (*folders, *data, *tools, self.secrets_file, *sorted(self.home.glob("ledger.db*")))
 
     @computed_field  # type: ignore[prop-decorator]

@@ -49,6 +49,17 @@ class AlarmNotifier(BaseNotifier):
         return True
 
 
+class FailureNotifier(AlarmNotifier):
+    """A callback of a task that failed for good: looks what rings by that, and tells people."""
+
+    template_fields = ()
+
+    def notify(self, context: Context) -> None:
+        if any(_channels()):
+            command.follow(command.start(("alarms",)), lambda line: self.log.info("%s", line))
+            super().notify(context)
+
+
 def _channels() -> Iterator[Callable[[Alarm, Context], None]]:
     if os.environ.get(MAIL_TO_VARIABLE):
         yield mail

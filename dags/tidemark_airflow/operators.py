@@ -1,23 +1,30 @@
 """The `tidemark` command as Airflow tasks.
 
-DAG run -> argument list -> command.py -> exit code -> green, red, red for good, or later. Arguments are literals of
-the DAG file, the sanitised run id and a validated day; no field is a template.
+DAG run -> argument list -> command.py -> exit code -> green, red, red for good, skipped, or later. Arguments are
+literals of the DAG file, the sanitised run id, a validated day and name; no field is a template.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
 
-from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, TRY_LATER
+from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, DAG_RUN, MERGED, TRY_LATER
 from tidemark_airflow import command
-from tidemark_airflow.links import DataDocsLink, data_docs_url, page_named_in
+from tidemark_airflow.links import MergedLink, OutcomeLink, SqlLink, WithPage, data_docs_url, run_merged_into, run_url
 from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
 TRY_LATER_DELAY = timedelta(seconds=20)
+EACH_WAITS = timedelta(seconds=10)
+"""Times the runs of the DAG that are under way: however many wait, one looks every so often."""
 BROKEN = 1
 """`tidemark verify`: not a failure to look, but what was seen."""
 
@@ -25,8 +32,9 @@ BROKEN = 1
 class TidemarkOperator(BaseOperator):
     """Runs `tidemark <arguments>`; its lines are the task's log, its exit code the task's state.
 
-    Exit code 75 (another run is at work) frees the slot and comes back later without using up a try. `remedies` names
-    the command to run after a certain exit code; the task is red all the same.
+    Exit code 75 (another run is at work) frees the slot and comes back later without using up a try; 6 (another run has
+    done this one's days) skips the rest of the run. `remedies` names the command to run after a certain exit code; the
+    task is red all the same.
     """
 
     ui_color = "#d7ecef"
@@ -51,7 +59,9 @@ class TidemarkOperator(BaseOperator):
     def conclude(self, code: int, context: Context) -> None:
         """Turn the exit code into the task's state."""
         if code == TRY_LATER:
-            raise AirflowRescheduleException(datetime.now(UTC) + TRY_LATER_DELAY)
+            raise AirflowRescheduleException(datetime.now(UTC) + _delay(context))
+        if code == MERGED:
+            raise AirflowSkipException("another run has done the days of this one; the line above says which")
         if code != 0:
             raise AirflowException(f"tidemark ended with exit code {code}; the lines above say why")
 
@@ -77,27 +87,50 @@ class TidemarkOperator(BaseOperator):
 
 
 class BatchStep(TidemarkOperator):
-    """One step of a batch run, `tidemark batch <step> --run-id R`; a plan is given the partition's day, if any."""
+    """One step of a batch run, `tidemark batch <step> --run-id R`."""
+
+    operator_extra_links: ClassVar[tuple[BaseOperatorLink, ...]] = (OutcomeLink(), SqlLink())
 
     def __init__(self, *, step: str, options: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(arguments=("batch", step, *options), **kwargs)
 
     def arguments_of(self, context: Context) -> list[str]:
+        return [*self.arguments, "--run-id", run_id_of(context["dag_run"].run_id)]
+
+
+class PlanStep(BatchStep):
+    """The plan of a run, with the partition's day to rebuild, if any. It may be merged into another run.
+
+    Then a link leads to the run that has done its day. forces_scheduled_day: whether runs by the schedule rebuild their
+    day as well; where there are several for one day, they take in what is new, and rebuild nothing else.
+    """
+
+    operator_extra_links = (MergedLink(),)
+    merged_into = ""
+
+    def __init__(self, *, forces_scheduled_day: bool = True, **kwargs: Any) -> None:
+        super().__init__(step="plan", **kwargs)
+        self.forces_scheduled_day = forces_scheduled_day
+
+    def arguments_of(self, context: Context) -> list[str]:
         dag_run = context["dag_run"]
-        arguments = [*self.arguments, "--run-id", run_id_of(dag_run.run_id)]
-        day = day_of(dag_run.partition_key) if self.arguments[-1] == "plan" else None
-        return [*arguments, "--day", day] if day else arguments
-
-
-class AuditStep(BatchStep):
-    """The gate. A failed expectation is red without retry, because the same data would fail again."""
-
-    operator_extra_links = (DataDocsLink(),)
-    page = ""  # what the audit says is worth reading: the page of the suite that failed, or the index
+        named = [f"--dag-run={dag_run.run_id}"] if DAG_RUN.fullmatch(dag_run.run_id) else []
+        arguments = [*super().arguments_of(context), *named]
+        day = day_of(dag_run.partition_key)
+        is_forced = day is not None and (self.forces_scheduled_day or dag_run.run_type != "scheduled")
+        return [*arguments, f"--day={day}"] if is_forced else arguments
 
     def hear(self, line: str) -> None:
         super().hear(line)
-        self.page = page_named_in(line) or self.page
+        if (dag_run := run_merged_into(line)) is not None:
+            self.merged_into = run_url(self.dag_id, dag_run)
+            self.log.info("It is here: %s", self.merged_into)
+
+
+class AuditStep(WithPage, BatchStep):
+    """The gate. A failed expectation is red without retry, because the same data would fail again."""
+
+    operator_extra_links = (*WithPage.operator_extra_links, *BatchStep.operator_extra_links)
 
     def conclude(self, code: int, context: Context) -> None:
         docs = data_docs_url(self.page)
@@ -151,3 +184,9 @@ class PinnedStep(TidemarkOperator):
 
     def arguments_of(self, context: Context) -> list[str]:
         return [*self.arguments, pin_of(context["dag_run"].run_id)]
+
+
+def _delay(context: Context) -> timedelta:
+    """Until a run that waits looks again: the longer, the more there are."""
+    under_way = context["ti"].get_dr_count(dag_id=context["dag_run"].dag_id, states=["running"])
+    return max(TRY_LATER_DELAY, EACH_WAITS * under_way)

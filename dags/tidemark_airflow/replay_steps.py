@@ -7,7 +7,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from spark_jobs.orchestration.interface import NOTHING_DIFFERS
-from tidemark_airflow.links import DataDocsLink, page_named_in
+from tidemark_airflow.links import WithPage
 from tidemark_airflow.operators import BatchStep, TidemarkOperator
 from tidemark_airflow.replay_form import options
 from tidemark_airflow.run_id import run_id_of
@@ -28,7 +28,7 @@ class PreviewStep(TidemarkOperator):
         return [*self.arguments, *named, *options(context["params"])]
 
 
-class PlanStep(BatchStep):
+class ReplayPlanStep(BatchStep):
     """The run begins here; a dry run ends."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -40,11 +40,8 @@ class PlanStep(BatchStep):
         super().execute(context)
 
 
-class CompareStep(TidemarkOperator):
+class CompareStep(WithPage, TidemarkOperator):
     """What readers would see otherwise; the next task shows these lines to whoever has to agree."""
-
-    operator_extra_links = (DataDocsLink(),)
-    page = ""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(arguments=("replay", "compare"), **kwargs)
@@ -59,7 +56,6 @@ class CompareStep(TidemarkOperator):
 
     def hear(self, line: str) -> None:
         super().hear(line)
-        self.page = page_named_in(line) or self.page
         self.lines.append(line)
 
 
@@ -69,7 +65,8 @@ class Agreement(ApprovalOperator):
     template_fields = ()
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(subject="A replay waits for approval", **kwargs)
+        # People may take longer than any task of the platform's own.
+        super().__init__(subject="A replay waits for approval", **{**kwargs, "execution_timeout": None})
 
     def execute(self, context: Context) -> Any:
         lines = context["ti"].xcom_pull(task_ids=COMPARE) or []

@@ -28,6 +28,14 @@ MIGRATE = ROOT / "infra/airflow/migrate.py"
 ADMIN = "admin"
 CONNECTIONS = "connections.json"
 PARALLEL_TASKS = 3
+READ_BY_DAGS = (
+    "views_folder",
+    "schemas_folder",
+    "batch_schedule",
+    "rebuild_schedule",
+    "schedule_timezone",
+    "task_hours",
+)
 
 # Program name -> (arguments of `airflow`, name in the health report). Each scheduler and triggerer would serve task
 # logs on every address; the API server reads the same files, so that door stays shut.
@@ -65,7 +73,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "SPT_NOENV": "1",  # process titles must not overwrite the environment, by which `down` finds Airflow's tasks
         "SCARF_ANALYTICS": "false",
         "NO_COLOR": "1",
-        **settings.environment("views_folder", "schemas_folder"),
+        **settings.environment(*READ_BY_DAGS),
         **{name: str(told) for name, told in _receivers(settings).items() if told},
     }
 

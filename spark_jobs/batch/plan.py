@@ -5,14 +5,16 @@ coverage + ledger -> one row in the ledger. Every later step, and every retry, w
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.ledger.turns import TAKEN_OVER
 from spark_jobs.storage import coverage
 
 Mode = Literal["changed", "full"]
+Origin = Literal["facts", "raw"]
 REBUILT = "rebuilt"
 """In a run's summary: the ids of the views that it builds from all facts, where these are not all views."""
 FROM_FACTS = "from_facts"
@@ -35,11 +37,11 @@ def plan(
     complete in master.log and in speed.partials for every view that the speed layer has begun with, with nothing
     missing below.
 
-    Raises RunActive while another run is at work.
+    Raises RunActive while another run is at work, Merged once another has done its days.
     """
     if (known := store.run(run_id)) is not None:
         return store.begin_run(known)
-    previous = store.decoded_cut()
+    now, previous = datetime.now(UTC), store.decoded_cut()
     landed = coverage.landed(previous - 1)
     cut, held_by = coverage.reach(previous, landed.keys(), coverage.covered(previous), columns)
     return store.begin_run(
@@ -51,14 +53,16 @@ def plan(
             cut=cut,
             cut_at=landed.get(cut),
             summary={"held_by": dict(held_by), **(wanted or {})},
-        )
+        ),
+        cut_chosen_at=now,
     )
 
 
-def plan_rebuild(store: Store, views: Iterable[str], run_id: str, part: int) -> Run:
+def plan_rebuild(store: Store, views: Iterable[str], run_id: str, parts: int, origin: Origin = "facts") -> Run:
     """Plan to build a part of the views once more, at the published cut: those whose last full build is longest ago.
 
-    The others stay as they are; so what differs from what is published, differs without a reason.
+    origin `raw`: after all raw records are decoded once more. The others stay as they are; so what differs from what is
+    published, differs without a reason.
     """
     if (known := store.run(run_id)) is not None:
         return store.begin_run(known)
@@ -77,7 +81,10 @@ def plan_rebuild(store: Store, views: Iterable[str], run_id: str, part: int) -> 
             previous_cut=current.cut,
             cut=current.cut,
             cut_at=coverage.landed(current.cut - 1).get(current.cut),
-            summary={REBUILT: rebuilt[: math.ceil(len(rebuilt) / part)]},
+            summary={
+                REBUILT: rebuilt[: math.ceil(len(rebuilt) / parts)],
+                LSNS: [[1, current.cut]] if origin == "raw" else [],
+            },
         )
     )
 
@@ -89,6 +96,8 @@ def describe(run: Run) -> list[str]:
     lines += [f"views to build once more: {', '.join(views)}" for views in [run.summary.get(REBUILT)] if views]
     if run.days:
         lines.append(f"days to rebuild: {', '.join(run.days)}")
+    if taken := run.summary.get(TAKEN_OVER):
+        lines.append(f"days of {len(taken)} runs that waited are among them: {', '.join(taken)}")
     lines += [
         f"view {column} has no partials at lsn {lsn}: the cut stays below it until the speed layer has caught up"
         for column, lsn in run.summary.get("held_by", {}).items()

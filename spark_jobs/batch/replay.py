@@ -8,13 +8,13 @@ those that came out otherwise.
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from spark_jobs.batch.plan import FROM_FACTS, LSNS, REBUILT, plan
+from spark_jobs.batch.plan import FROM_FACTS, LSNS, REBUILT, Origin, plan
 from spark_jobs.contracts.row_types import RECORD_ROW
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.expressions.dialect import Dialect, quote_text
@@ -27,8 +27,6 @@ from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.data_files import Bounds, files_within
 from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Range, covering, predicate
-
-Origin = Literal["facts", "raw"]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ Exit codes: docs/runbooks/exit-codes.md.
 from pkgutil import resolve_name
 
 import click
+from pydantic import ValidationError
 
 from spark_jobs.settings import settings
 
@@ -34,6 +35,7 @@ COMMANDS = {
     "supersede": "spark_jobs.cli.corrections:supersede",
     "restore": "spark_jobs.cli.corrections:restore",
     "revisions": "spark_jobs.cli.corrections:revisions",
+    "drill": "spark_jobs.cli.drill:drill",
     "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",
     "dbt": "spark_jobs.cli.dbt:dbt",
@@ -63,7 +65,11 @@ class LazyGroup(click.Group):
 
 
 def _known() -> dict[str, str]:
-    return COMMANDS | OF_THE_TOWN if settings().is_town else COMMANDS
+    try:
+        return COMMANDS | OF_THE_TOWN if settings().is_town else COMMANDS
+    except ValidationError as error:
+        wrong = (f"TIDEMARK_{'_'.join(map(str, of['loc'])).upper()}: {of['msg']}" for of in error.errors())
+        raise click.UsageError("\n".join(wrong)) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""`tidemark batch plan | build | audit | publish | rollback | diff | status` and `tidemark retention`.
+"""`tidemark batch plan | build | audit | publish | rollback | diff | show | status` and `tidemark retention`.
 
 Exit codes as in step.py, and 3: the audit stops the run. A step that fails is written down, so that another run may
 begin. Spark is imported by the steps that may need it.
@@ -14,12 +14,13 @@ from typing import Any
 import click
 
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
-from spark_jobs.batch.replay import plan_replay
-from spark_jobs.cli import replay_report
+from spark_jobs.batch.replay import Wanted, plan_replay
+from spark_jobs.cli import replay_report, run_report
 from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.ledger import view_lock
+from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
 from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
 from spark_jobs.publication import served_sample
 from spark_jobs.publication.publish import publish
@@ -48,11 +49,12 @@ def batch() -> None:
 @run_option
 @click.option("--day", "days", multiple=True, type=click.DateTime([DAY]), help="Rebuild this day as well.")
 @click.option("--mode", type=click.Choice(["changed", "full"]), default="changed", help="full: everything from facts.")
-@click.option("--part", type=click.IntRange(1), help="full: one of so many parts of the views, at the published cut.")
-def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, part: int | None) -> None:
+@click.option("--rebuild", is_flag=True, help="Views once more, at the published cut: as the settings rebuild_* say.")
+@click.option("--dag-run", help="What Airflow calls the run.")
+def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, rebuild: bool, dag_run: str | None) -> None:
     """Choose the run's cut and write it down."""
-    if part and (days or mode != "full"):
-        raise click.UsageError("--part goes with --mode full and without days")
+    if rebuild and (days or mode == "full"):
+        raise click.UsageError("--rebuild goes without --mode and without days")
     views = project_views()
     with ledger_step() as store:
         view_lock.check(store, views)
@@ -60,10 +62,13 @@ def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, part: int | None) 
             log_reader.read_schema_history()
         if store.replay(run_id) is not None:
             planned = plan_replay(store, views, run_id)
-        elif part:
-            planned = plan_rebuild(store, [view.id for view in views], run_id, part)
+        elif rebuild:
+            named = (settings().rebuild_views or "").replace(",", " ").split()
+            chosen = [view.id for view in Wanted("facts", tuple(named)).chosen(views)]
+            planned = plan_rebuild(store, chosen, run_id, settings().rebuild_parts, settings().rebuild_from)
         else:
-            planned = plan(store, [view.column for view in views], run_id, [day.date() for day in days], mode)
+            about = {MERGEABLE: mode == "changed", DAG_RUN: dag_run}
+            planned = plan(store, [view.column for view in views], run_id, [day.date() for day in days], mode, about)
         for line in describe(planned):
             click.echo(line)
 
@@ -81,6 +86,7 @@ def build_(run_id: str) -> None:
         with batch_session("tidemark-batch") as spark:
             decode(spark, store, run, click.echo)
             build(spark, store, project_views(), run_id, click.echo)
+        click.echo(f"outcome: {run_report.written(store, run_id).as_uri()}")
 
 
 @batch.command("audit")
@@ -101,6 +107,7 @@ def audit_(run_id: str, accept: str | None, whole: bool) -> None:
         session = cache(lambda: started.enter_context(batch_session("tidemark-audit")))
         passed = audit(session, store, project_views(), run_id, click.echo, accept, whole=whole)
         verdict = store.audit(run_id)
+        click.echo(f"outcome: {run_report.written(store, run_id).as_uri()}")
     docs = verdict.docs_url if verdict else None
     if passed:
         click.echo(f"run {run_id} passed" + (f" with {verdict.warnings} warnings: {docs}" if verdict else ""))
@@ -115,6 +122,7 @@ def publish_(run_id: str) -> None:
     """Show the run's builds to readers, if its audit passed."""
     with ledger_step(run_id) as store, thrift() as execute:
         publication = publish(execute, project_views(), store, run_id, served_sample.hold)
+        run_report.written(store, run_id)
         run = store.run(run_id)
         if run and (looked_at := run.summary.get("looked_at")):
             click.echo(f"served as the files say, by a sample: {', '.join(looked_at)}")
@@ -158,10 +166,23 @@ def diff_(before: int, after: int) -> None:
     sys.exit(bool(differing))
 
 
+@batch.command("show")
+@click.argument("run_id", metavar="RUN")
+@json_option
+def show_(run_id: str, as_json: bool) -> None:
+    """What came of RUN, view by view: rows, seconds, differences from speed by cause, what readers see."""
+    with ledger_step() as store:
+        found = run_report.outcome(store, run_id)
+    if as_json:
+        click.echo(json.dumps(found, default=str, indent=2))
+    else:
+        run_report.printed(found)
+
+
 @batch.command()
 @json_option
 def status(as_json: bool) -> None:
-    """Publications and runs, newest first."""
+    """Publications and runs, newest first; and the runs that wait."""
     with ledger_step() as store:
         current = store.current_publication()
         publications = [
@@ -174,11 +195,16 @@ def status(as_json: bool) -> None:
             | {"started_at": r.started_at, "error": r.error}
             for r in store.runs()
         ]
+        waiting = [
+            {"run": w.run_id, "days": w.days, "since": w.since, "taken_by": w.taken_by} for w in store.waiting_runs()
+        ]
     if as_json:
-        click.echo(json.dumps({"publications": publications, "runs": runs}, default=str, indent=2))
+        click.echo(json.dumps({"publications": publications, "runs": runs, "waiting": waiting}, default=str, indent=2))
         return
     show("publications", publications)
     show("runs", runs)
+    if waiting:
+        show("runs that wait", waiting)
 
 
 @click.command()

@@ -12,7 +12,8 @@ from typing import Any, get_args
 
 import click
 
-from spark_jobs.batch.replay import Origin, Wanted, in_quarantine, preview, state
+from spark_jobs.batch.plan import Origin
+from spark_jobs.batch.replay import Wanted, in_quarantine, preview, state
 from spark_jobs.cli import replay_report
 from spark_jobs.cli.batch import InOrder, audit_, build_, plan_, publish_
 from spark_jobs.cli.step import instant, json_option, ledger_step, run_option, show
@@ -166,7 +167,7 @@ def run(ctx: click.Context, run_id: str) -> None:
     """Do it, up to the comparison with what is published; once that is approved, publish. Goes on where it stopped."""
     step, of = _position(run_id)
     if step is None:
-        ctx.invoke(plan_, run_id=run_id, days=(), mode="changed", part=None)
+        ctx.invoke(plan_, run_id=run_id, days=(), mode="changed", rebuild=False, dag_run=None)
     if step in (None, "plan", "decode"):
         ctx.invoke(build_, run_id=run_id)
     if step in (None, "plan", "decode", "build"):

@@ -1,6 +1,7 @@
 """What the commands share: a step on the ledger, statements to the Thrift server, refusals, options, rows for people.
 
-Exit codes: 0 done; 1 refused or failed, the reason is on stderr; 2 wrong usage; 75 another run is at work, try later.
+Exit codes: 0 done; 1 refused or failed, the reason is on stderr; 2 wrong usage; 6 another run has done this one's days;
+75 another run is at work, try later.
 """
 
 import os
@@ -17,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.store import Busy, LedgerError, Store
-from spark_jobs.orchestration.interface import RUN_ID, TRY_LATER
+from spark_jobs.ledger.store import Busy, LedgerError, Merged, Store
+from spark_jobs.orchestration.interface import MERGED, RUN_ID, TRY_LATER
 from spark_jobs.serving.formatting import Answer, Format, printable, text
 from spark_jobs.serving.sql import SqlError, ask, connect
 
@@ -75,6 +76,8 @@ def ledger_step(run_id: str | None = None) -> Iterator[Store]:
         yield store
     except Busy as error:
         _leave(str(error), TRY_LATER)
+    except Merged as error:
+        _leave(str(error), MERGED)
     except LedgerError as error:
         _failed(store, run_id, str(error))
         _leave(str(error), 1)

@@ -25,15 +25,20 @@ from spark_jobs.ledger.schema import (
     Request,
     Run,
     Verification,
+    WaitingRun,
 )
 
 
 class Forgetting(Sessions):
     def forget_messages(self, before: datetime) -> None:
-        """Remove requests answered, alarms cleared, and epochs begun before that time; never the last epoch."""
+        """Remove requests answered, alarms cleared, epochs begun, and runs that began to wait before that time.
+
+        Never the last epoch.
+        """
         with self.write() as session:
             session.execute(delete(Request).where(Request.answered_at < before))
             session.execute(delete(Alarm).where(Alarm.cleared_at < before))
+            session.execute(delete(WaitingRun).where(WaitingRun.since < before))
             last = select(func.max(Epoch.id)).scalar_subquery()
             session.execute(delete(Epoch).where(Epoch.started_at < before, Epoch.id < last))
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
+from spark_jobs.ledger import turns
 from spark_jobs.ledger.database import LedgerError
-from spark_jobs.ledger.leases import Busy, Held, Leases, kept_alive
+from spark_jobs.ledger.leases import Held, Leases, kept_alive
 from spark_jobs.ledger.publications import built_by, in_force
-from spark_jobs.ledger.schema import Audit, Build, HotKey, Run
+from spark_jobs.ledger.schema import Audit, Build, HotKey, Run, WaitingRun
 from spark_jobs.ledger.source import Source
-from spark_jobs.settings import settings
+from spark_jobs.ledger.turns import RunActive
 
 BASE = "base"
 """In a run's summary: the id of the publication that its builds go on from; missing before there was one."""
@@ -26,20 +27,29 @@ WRITER_PATIENCE_SECONDS = 90.0
 """Longer than the lease of a writer that was killed."""
 
 
-class RunActive(Busy):
-    """Another run is at work: try again when it has ended."""
-
-
 class Runs(Leases):
-    def begin_run(self, planned: Run) -> Run:
-        """Write the plan, or return the plan of this run's first try. RunActive while another run is at work."""
+    def begin_run(self, planned: Run, cut_chosen_at: datetime | None = None) -> Run:
+        """Write the plan, with the days of runs that wait, or return the plan of this run's first try.
+
+        RunActive while another run is at work: this one waits then, if any other can do its days as well. Merged once
+        one has done them.
+        """
+        try:
+            return self._begun(planned, cut_chosen_at)
+        except RunActive:
+            with self.write() as session:
+                turns.wait(session, planned)
+            raise
+
+    def _begun(self, planned: Run, cut_chosen_at: datetime | None) -> Run:
         now, run_id = datetime.now(UTC), planned.run_id
         with self.write() as session:
-            run = _alone(session, run_id, now)
+            run = turns.turn(session, run_id, now)
             for other in session.scalars(select(Run).where(Run.state == "failed", Run.run_id != run_id)):
-                other.state, other.error = "superseded", f"{other.error}; then run {run_id} began"
+                turns.supersede(session, other, f"{other.error}; then run {run_id} began")
             if run is not None:
                 return _revived(run, now)
+            turns.take_over(session, planned, cut_chosen_at or now)
             planned.started_at = planned.progressed_at = now
             session.add(planned)
         return planned
@@ -50,7 +60,7 @@ class Runs(Leases):
         now = datetime.now(UTC)
         run_id = f"{name}-{now:%Y%m%dT%H%M%S.%f}"
         with self.write() as session:
-            _alone(session, run_id, now)
+            turns.turn(session, run_id, now)
             session.add(Run(run_id=run_id, mode=name, started_at=now, progressed_at=now))
         try:
             yield
@@ -79,7 +89,7 @@ class Runs(Leases):
         """The run, for its next step, and active from now on. RunActive while another run is at work."""
         now = datetime.now(UTC)
         with self.write() as session:
-            run = _alone(session, run_id, now)
+            run = turns.turn(session, run_id, now)
             if run is None:
                 raise LedgerError(f"no run is called {run_id}: `tidemark batch plan --run-id {run_id}` comes first")
             return _revived(run, now)
@@ -105,6 +115,12 @@ class Runs(Leases):
 
     def runs(self, *, newest: int = 20) -> list[Run]:
         return self.all(select(Run).order_by(Run.started_at.desc()).limit(newest))
+
+    def waiting_runs(self) -> list[WaitingRun]:
+        """Those whose days nobody has built yet, the longest waiting first."""
+        done = select(Run.run_id).where(Run.state == "finished")
+        is_done = WaitingRun.taken_by.is_not(None) & WaitingRun.taken_by.in_(done)
+        return self.all(select(WaitingRun).where(~is_done).order_by(WaitingRun.since))
 
     def runs_since_base(self, run_id: str) -> list[Run]:
         """This run, and all that began after the run whose builds the publication in force shows."""
@@ -192,18 +208,6 @@ def _is_of(build: Build, source: Source | None) -> bool:
     """Whether the source of a publication is this build."""
     columns = {} if source is None else source.columns()
     return bool(columns) and all(getattr(build, name) == value for name, value in columns.items())
-
-
-def _alone(session: Session, run_id: str, now: datetime) -> Run | None:
-    """The run, if it was begun. Another run that is stale is superseded here; one that lives raises RunActive."""
-    run = session.get(Run, run_id)
-    if run is not None and run.state == "superseded":
-        raise LedgerError(f"run {run_id} is superseded ({run.error}); plan a run with another id")
-    for other in session.scalars(select(Run).where(Run.state == "active", Run.run_id != run_id)):
-        if now - other.progressed_at < timedelta(minutes=settings().batch_stale_minutes):
-            raise RunActive(f"run {other.run_id} is active (step {other.step}, {other.progressed_at:%H:%M:%S} UTC)")
-        other.state, other.error = "superseded", f"no progress since {other.progressed_at}; run {run_id} began"
-    return run
 
 
 def _revived(run: Run, now: datetime) -> Run:

@@ -82,6 +82,16 @@ class Run(Base):
     summary: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
+class WaitingRun(Base):
+    """A run that found another at work, and its days. `taken_by`: the run that does them, where one has begun since."""
+
+    __tablename__ = "waiting_runs"
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    days: Mapped[list[str]]
+    since: Mapped[datetime]
+    taken_by: Mapped[str | None] = mapped_column(index=True)
+
+
 class Build(Base):
     """What a run wrote for one view: the versions of its Delta tables (`results_version`: sequence views)."""
 

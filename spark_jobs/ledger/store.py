@@ -14,11 +14,12 @@ from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.replays import Replays
-from spark_jobs.ledger.runs import RunActive, Runs
+from spark_jobs.ledger.runs import Runs
+from spark_jobs.ledger.turns import Merged, RunActive
 from spark_jobs.ledger.verifications import Verifications
 from spark_jobs.ledger.view_versions import ViewVersions
 
-__all__ = ["Busy", "LedgerError", "RunActive", "Store", "open"]
+__all__ = ["Busy", "LedgerError", "Merged", "RunActive", "Store", "open"]
 
 
 class Store(Messages, Alarms, Runs, Replays, Publications, ViewVersions, ModelVersions, Verifications, Forgetting):

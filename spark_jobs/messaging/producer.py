@@ -14,6 +14,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from spark_jobs.messaging import security, topics
+from spark_jobs.settings import Settings
 
 DELIVERY_SECONDS = 120.0
 MARGIN_SECONDS = 30.0
@@ -52,7 +53,7 @@ class Producer:
     """One connection. Raises SendError where Kafka cannot be reached."""
 
     def __init__(self, client: Any = None) -> None:
-        self._client = client or _connect()
+        self._client = client or connected()
 
     def __enter__(self) -> Self:
         return self
@@ -119,10 +120,11 @@ def _outcome(record: Record, answer: Any) -> Sent | SendError:
     return Sent(place.topic, place.partition, place.offset)
 
 
-def _connect() -> Any:
+def connected(here: Settings | None = None) -> Any:
+    """A client of the Kafka of these settings, by default the process's."""
     try:
         return KafkaProducer(
-            **security.client(),
+            **security.client(here),
             client_id="tidemark",
             acks="all",
             enable_idempotence=True,

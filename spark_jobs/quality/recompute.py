@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import duckdb
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.engine import partials as partials_of
 from spark_jobs.engine import record_outcomes, sequences, serving_plan
@@ -30,15 +32,20 @@ PLACE = listed(dict(row_types.COORDINATES), DUCKDB)
 
 def facts(upto: int, above: int = 0, cut: int = AS_LANDED) -> duckdb.DuckDBPyConnection:
     """A connection with `facts_<type>`, `rejects`, `duplicates` of the log's (above, upto], as batch has at `cut`."""
+    portions = log_reader.portions(ds.scalar(True), [(above + 1, upto)], RECORDS_AT_ONCE)
+    return decoded(portions, log_reader.read_schema_history(), cut)
+
+
+def decoded(portions: Iterable[pa.Table], history: SchemaHistory, cut: int = AS_LANDED) -> duckdb.DuckDBPyConnection:
+    """The same of any records (row_types.RECORD)."""
     con = duckdb_reader.connect({}, sketches=True)
     empty = {"rejects": row_types.REJECT} | {all_of(c.event_type): c.fact_schema for c in project_contracts()}
     for table, schema in empty.items():
         con.register("nothing", schema.empty_table())
         con.execute(f"CREATE TEMP TABLE {table} AS FROM nothing")
-    history = log_reader.read_schema_history()
-    for portion in log_reader.portions(ds.scalar(True), [(above + 1, upto)], RECORDS_AT_ONCE):
-        decoded = decode_logged(portion, history, cut)
-        made = {"rejects": decoded.rejects} | {all_of(name): rows for name, rows in decoded.facts.items()}
+    for portion in portions:
+        told = decode_logged(portion, history, cut)
+        made = {"rejects": told.rejects} | {all_of(name): rows for name, rows in told.facts.items()}
         for table, rows in made.items():
             con.register("portion", rows)
             con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM portion")

@@ -24,7 +24,8 @@ from spark_jobs.storage import coverage
 OF_KAFKA = ("lag", "retention", "hole", "freshness")
 """Kinds that nobody can judge while Kafka does not answer, which is the alarm UNREACHABLE."""
 UNREACHABLE, HEARTBEAT = "kafka", "heartbeat"
-KINDS = (*OF_KAFKA, UNREACHABLE, HEARTBEAT, "stall", "quarantine", "gate", "agreement", "held back", "disk")
+OF_RUNS = ("run failed", "run late", "gate", "agreement", "held back")
+KINDS = (*OF_KAFKA, UNREACHABLE, HEARTBEAT, "stall", "quarantine", *OF_RUNS, "disk")
 """Those that are judged here; `status.problem` adds those of the application's parts."""
 LEAST_RECORDS = 20
 """Fewer records of a topic say nothing about its share of rejects."""
@@ -106,7 +107,19 @@ def of_application(beat: Mapping[str, Any]) -> Alarms:
             yield f"quarantine: {topic}", f"{rejects:,} of the last {records:,} records are rejected"
 
 
-def of_batch(store: Store) -> Alarms:
+def of_runs(store: Store) -> Alarms:
+    """run failed, run late: what became of the newest run. One that waits for people is not late."""
+    if (run := next(iter(store.runs(newest=1)), None)) is None:
+        return
+    audit = store.audit(run.run_id)
+    if run.state == "failed" and (audit is None or audit.passed):
+        yield "run failed", f"run {run.run_id} failed after its step {run.step}: {run.error}"
+    hours = seconds_since(run.started_at) / 3600
+    if run.state == "active" and hours > settings().run_alarm_hours and store.replay(run.run_id) is None:
+        yield "run late", f"run {run.run_id} began {hours:,.1f} hours ago; the last step that ended is {run.step}"
+
+
+def of_audit(store: Store) -> Alarms:
     """gate, agreement, held back: what the newest audit and its run say."""
     if (audit := store.last_audit()) is None or (run := store.run(audit.run_id)) is None:
         return
@@ -131,7 +144,7 @@ def settle(store: Store, known: Backlog | Exception) -> Mapping[str, Any]:
     known: what Kafka told, or why it did not.
     """
     beat = health(store)
-    ringing = dict((*of_application(beat), *of_batch(store), *of_disk()))
+    ringing = dict((*of_application(beat), *of_runs(store), *of_audit(store), *of_disk()))
     # One that starts again and again is not well in between: what it stopped with rings on until it runs.
     unknown: tuple[str, ...] = () if beat["state"] == "running" or HEARTBEAT in ringing else (HEARTBEAT,)
     if isinstance(known, Backlog):

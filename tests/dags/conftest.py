@@ -45,13 +45,27 @@ else:
     give_airflow_a_home()
 
 
-def context(run_id: str = "manual__1", key: str | None = None, pulled: Any = None, **form: Any) -> Any:
-    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than `replay` opens."""
+def context(
+    run_id: str = "manual__1",
+    key: str | None = None,
+    pulled: Any = None,
+    under_way: int = 1,
+    run_type: str = "manual",
+    **form: Any,
+) -> Any:
+    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than the forms open.
+
+    under_way: how many runs of its DAG are.
+    """
+    from tidemark_airflow.drill_form import DRILL_PARAMS
     from tidemark_airflow.replay_form import PARAMS
 
-    filled = {name: param.value for name, param in PARAMS.items() if name != "reason"} | {"reason": "a test"} | form
-    run = SimpleNamespace(run_id=run_id, partition_key=key, triggering_user_name="ada")
-    ti = SimpleNamespace(id="ti", xcom_pull=lambda task_ids: pulled)
+    opened = {name: param.value for name, param in {**DRILL_PARAMS, **PARAMS}.items() if name != "reason"}
+    filled = opened | {"reason": "a test"} | form
+    run = SimpleNamespace(
+        dag_id="batch_layer", run_id=run_id, run_type=run_type, partition_key=key, triggering_user_name="ada"
+    )
+    ti = SimpleNamespace(id="ti", xcom_pull=lambda task_ids: pulled, get_dr_count=lambda dag_id, states: under_way)
     return {"dag_run": run, "params": filled, "ti": ti, "task_instance": ti}
 
 

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
 from conftest import DAGS, ROOT, context
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.run_id import pin_of, run_id_of
@@ -103,11 +108,28 @@ def test_an_alarm_that_somebody_sees_to_is_green(watch: TidemarkOperator, beat: 
     assert '"acknowledged_by": "ada"' in "\n".join(watch.heard) and not restarted(watch)
 
 
-def test_a_plan_waits_while_another_run_is_at_work(bag: DagBag) -> None:
-    plan = bag.dags[interface.BATCH_LAYER].get_task("plan")
-    plan.execute(context("r1", "2013-01-01"))
+def test_runs_that_wait_are_merged_into_the_one_that_begins_with_the_day_of_one_that_died(bag: DagBag) -> None:
+    """Three days of a backfill: the first dies, the second builds all of them, and the others end with it."""
+    plan, build = (bag.dags[interface.BATCH_LAYER].get_task(name) for name in ("plan", "build"))
+    first, second, third = (context(f"backfill__{number}", f"2013-01-0{number}") for number in (1, 2, 3))
+    plan.execute(first)
+    for waiting in (second, third):
+        with pytest.raises(AirflowRescheduleException):
+            plan.execute(waiting)
+    in_ledger("fail_run(sys.argv[1], 'killed')", "backfill__1")
+    plan.execute(second)
     with pytest.raises(AirflowRescheduleException):
-        plan.execute(context("r2"))
+        build.execute(first)
+    in_ledger("progress(sys.argv[1], 'publish')", "backfill__2")
+    for task, merged in ((build, first), (plan, third)):
+        with pytest.raises(AirflowSkipException):
+            task.execute(merged)
+    assert plan.merged_into.endswith("/dags/batch_layer/runs/backfill__2")
+
+
+def in_ledger(call: str, dag_run_id: str) -> None:
+    program = f"import sys\nfrom spark_jobs.ledger import store\nstore.open().{call}"
+    subprocess.run([PYTHON, "-c", program, run_id_of(dag_run_id)], cwd=ROOT, check=True)
 
 
 def test_c5_a_verify_that_cannot_look_is_tried_again_and_a_broken_promise_is_red_at_once(

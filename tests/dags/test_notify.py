@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from tidemark_airflow.notify import AlarmNotifier
+from tidemark_airflow.notify import AlarmNotifier, FailureNotifier
 
 from spark_jobs.orchestration import interface
 
@@ -141,6 +141,22 @@ def test_what_no_channel_takes_is_told_with_the_next_run(
     AlarmNotifier()({})
     AlarmNotifier()({})
     assert len(hook.taken) == 2
+
+
+def test_a_task_that_failed_for_good_has_people_told_of_its_run_at_once(servers: tuple[Any, Any]) -> None:
+    failed = """
+from spark_jobs.ledger import store
+from spark_jobs.ledger.schema import Run
+ledger = store.open()
+ledger.begin_run(Run(run_id="monday", cut=1))
+ledger.fail_run("monday", "the disk was full")
+"""
+    subprocess.run([PYTHON, "-c", failed], cwd=ROOT, check=True)
+    FailureNotifier()({})
+    told = [posted["text"] for _, posted in servers[1].taken]
+    assert any(
+        text.startswith("Tidemark: run failed is raised\nrun monday failed after its step plan") for text in told
+    )
 
 
 def test_where_no_receiver_is_named_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

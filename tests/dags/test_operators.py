@@ -10,10 +10,24 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowRescheduleException
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
 from conftest import context
 from tidemark_airflow import command
-from tidemark_airflow.operators import AuditStep, BatchStep, PinnedStep, PublishStep, TidemarkOperator, TrainStep
+from tidemark_airflow.operators import (
+    AuditStep,
+    BatchStep,
+    PinnedStep,
+    PlanStep,
+    PublishStep,
+    TidemarkOperator,
+    TrainStep,
+)
 from tidemark_airflow.policy import PUBLICATION
 from tidemark_airflow.run_id import day_of, pin_of, run_id_of
 
@@ -38,14 +52,30 @@ def words(folder: Path) -> list[str]:
 
 def test_plan_is_given_the_run_and_the_day(tidemark: Put) -> None:
     folder = tidemark(RECORD)
-    BatchStep(task_id="plan", step="plan").execute(context("backfill__2013-01-01", "2013-01-01"))
-    assert words(folder) == ["batch", "plan", "--run-id", run_id_of("backfill__2013-01-01"), "--day", "2013-01-01"]
+    PlanStep(task_id="plan").execute(context("backfill__2013-01-01", "2013-01-01"))
+    named = ["--run-id", run_id_of("backfill__2013-01-01"), "--dag-run=backfill__2013-01-01"]
+    assert words(folder) == ["batch", "plan", *named, "--day=2013-01-01"]
 
 
 def test_a_run_without_a_key_names_no_day(tidemark: Put) -> None:
     folder = tidemark(RECORD)
-    BatchStep(task_id="plan", step="plan").execute(context())
-    assert "--day" not in words(folder)
+    PlanStep(task_id="plan").execute(context())
+    assert not [word for word in words(folder) if word.startswith("--day")]
+
+
+def test_a_run_with_a_strange_name_keeps_it_to_itself(tidemark: Put) -> None:
+    folder = tidemark(RECORD)
+    PlanStep(task_id="plan").execute(context("a (b) $(c)"))
+    assert not [word for word in words(folder) if word.startswith("--dag-run")]
+
+
+def test_an_hourly_run_takes_in_what_is_new_and_rebuilds_no_day_but_a_backfill_does(tidemark: Put) -> None:
+    """Twenty-four runs are for one day."""
+    folder, plan = tidemark(RECORD), PlanStep(task_id="plan", forces_scheduled_day=False)
+    plan.execute(context(key="2013-01-01", run_type="scheduled"))
+    assert "--day=2013-01-01" not in words(folder)
+    plan.execute(context(key="2013-01-01", run_type="backfill"))
+    assert "--day=2013-01-01" in words(folder)
 
 
 def test_only_the_plan_is_given_the_day(tidemark: Put) -> None:
@@ -58,7 +88,7 @@ def test_only_the_plan_is_given_the_day(tidemark: Put) -> None:
 def test_a_key_that_is_no_day_is_refused_before_anything_runs(tidemark: Put, key: str) -> None:
     folder = tidemark(RECORD)
     with pytest.raises(ValueError):
-        BatchStep(task_id="plan", step="plan").execute(context(key=key))
+        PlanStep(task_id="plan").execute(context(key=key))
     assert not (folder / "given").exists()
 
 
@@ -89,9 +119,34 @@ def test_training_is_given_the_model_and_the_run_that_published(tidemark: Put) -
 
 def test_a_run_that_must_wait_comes_back_soon(tidemark: Put) -> None:
     tidemark(f"exit {interface.TRY_LATER}")
-    with pytest.raises(AirflowRescheduleException) as later:
-        BatchStep(task_id="plan", step="plan").execute(context())
-    assert timedelta(0) < later.value.reschedule_date - datetime.now(UTC) < timedelta(minutes=1)
+    for under_way, minutes in ((1, 0), (15, 2)):
+        with pytest.raises(AirflowRescheduleException) as later:
+            PlanStep(task_id="plan").execute(context(under_way=under_way))
+        delay = later.value.reschedule_date - datetime.now(UTC)
+        assert timedelta(minutes=minutes) < delay < timedelta(minutes=minutes + 1), (
+            "the more wait, the rarer each looks"
+        )
+
+
+def test_a_merged_run_skips_the_rest_and_links_the_run_that_did_its_day(tidemark: Put) -> None:
+    said = (
+        f"tidemark: run r2 is {interface.MERGED_INTO} r1 (backfill__2013-01-01T00:00:00+00:00), which has done its days"
+    )
+    tidemark(f"echo '{said}' >&2; exit {interface.MERGED}")
+    with DAG(interface.BATCH_LAYER, schedule=None):
+        plan = PlanStep(task_id="plan")
+    with pytest.raises(AirflowSkipException, match="another run has done the days of this one"):
+        plan.execute(context())
+    (link,) = PlanStep.operator_extra_links
+    page = "/dags/batch_layer/runs/backfill__2013-01-01T00%3A00%3A00%2B00%3A00"
+    assert (link.name, link.get_link(plan, ti_key=None)) == ("The run that did it", page)
+
+
+def test_a_plan_that_is_not_merged_links_no_run(tidemark: Put) -> None:
+    tidemark("echo 'a run that was merged into run (nothing)'")
+    plan = PlanStep(task_id="plan")
+    plan.execute(context())
+    assert PlanStep.operator_extra_links[0].get_link(plan, ti_key=None) == ""
 
 
 def test_a_failed_audit_is_red_at_once_and_links_the_page_that_says_why(tidemark: Put) -> None:
@@ -100,8 +155,16 @@ def test_a_failed_audit_is_red_at_once_and_links_the_page_that_says_why(tidemark
     audit = AuditStep(task_id="audit", step="audit")
     with pytest.raises(AirflowFailException, match=f"/tidemark/docs/{page}"):
         audit.execute(context())
-    (link,) = AuditStep.operator_extra_links
+    link, *_ = AuditStep.operator_extra_links
     assert (link.name, link.get_link(audit, ti_key=None)) == ("Data Docs", f"/tidemark/docs/{page}")
+
+
+def test_each_step_of_a_run_links_what_came_of_its_views_and_their_sql() -> None:
+    for step in (BatchStep(task_id="build", step="build"), AuditStep(task_id="audit", step="audit")):
+        links = {link.name: link.get_link(step, ti_key=SimpleNamespace(run_id="manual__1"))
+                 for link in step.operator_extra_links}  # fmt: skip
+        assert links["Outcome per view"] == f"/tidemark/docs/runs/{run_id_of('manual__1')}/index.html"
+        assert links["SQL of the views"] == "/tidemark/docs/runs/views.html"
 
 
 @pytest.mark.parametrize("said", ["", "file:///x/data_docs/../../secrets.html", "file:///x/data_docs/a?b=.html"])

@@ -14,12 +14,14 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 from conftest import DAGS, ROOT
+from tidemark_airflow.notify import FailureNotifier
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, Owner, Tag
 from tidemark_airflow.replay_steps import Agreement
 
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
+    "drill": ["drill"],
     "maintenance": ["verify", "retention", "tidy", "airflow"],
     "maintenance_hourly": ["trim", "mirror"],
     "maintenance_weekly": ["plan", "build", "audit", "publish"],
@@ -67,12 +69,25 @@ def test_the_documentation_says_what_to_do_when_it_is_red(dag: DAG) -> None:
 
 
 def test_a_dag_runs_one_at_a_time_never_catches_up_and_needs_no_unpausing(dag: DAG) -> None:
-    assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation) == (1, False, False)
+    """Runs of the batch layer may wait beside each other: the ledger lets one in at a time, and merges the others."""
+    at_once = 32 if dag.dag_id == "batch_layer" else 1
+    assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation) == (at_once, False, False)
 
 
 def test_retries_are_stated(dag: DAG) -> None:
     assert "retries" in dag.default_args
-    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id == "speed_layer" else 2}
+    assert {task.retries for task in dag.tasks} == {0 if dag.dag_id in ("speed_layer", "drill") else 2}
+
+
+def test_every_task_but_one_that_waits_for_people_is_stopped_after_a_day(dag: DAG) -> None:
+    for task in dag.tasks:
+        assert task.execution_timeout == (None if isinstance(task, Agreement) else timedelta(days=1))
+
+
+def test_people_are_told_where_a_run_that_publishes_fails(dag: DAG) -> None:
+    for task in dag.tasks:
+        told = [type(callback) for callback in task.on_failure_callback or ()]
+        assert (FailureNotifier in told) == (Tag.PUBLISHES in dag.tags)
 
 
 def test_every_task_is_an_argument_list_of_plain_words_and_no_template(dag: DAG) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -161,6 +162,23 @@ def test_a_failing_suite_publishes_nothing_and_links_its_page(fed: Platform, tmp
     assert "unit_price_cents" in fed.page(links["Data Docs"])
 
 
+def ledger_runs(platform: Platform) -> set[str]:
+    """The runs that have built something, or could have."""
+    return {run["run"] for run in json.loads(platform.tidemark("batch", "status", "--json"))["runs"]}
+
+
+def assert_merged(platform: Platform, runs: list[str], begun: set[str]) -> None:
+    """The first has begun before the others waited; the second has built all their days, and they say so."""
+    links = {run: f"/dags/batch_layer/dagRuns/{quote(run)}/taskInstances/plan/links" for run in runs}
+    merged_into = {run: platform.airflow(link)["extra_links"]["The run that did it"] for run, link in links.items()}
+    merged = {run: page for run, page in merged_into.items() if page}
+    assert len(begun) <= min(2, len(runs) - len(merged)), "a day was built twice"
+    assert {unquote(page).rpartition("/")[2] for page in merged.values()} <= {*runs} - merged.keys()
+    for run in merged:
+        tasks = platform.airflow(f"/dags/batch_layer/dagRuns/{quote(run)}/taskInstances")["task_instances"]
+        assert {task["state"] for task in tasks} == {"skipped"}
+
+
 STARTS: dict[str, Callable[[Platform], list[str]]] = {
     "a failed task is cleared": mend_and_clear,
     "without a key": lambda platform: [trigger_batch_layer(platform)],
@@ -184,7 +202,7 @@ STARTS: dict[str, Callable[[Platform], list[str]]] = {
 )
 def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platform, start: str) -> None:
     """One way in `make test`, the others in `make test-faults`."""
-    before, asked = answers(fed), itertools.cycle(range(len(QUESTIONS)))
+    before, asked, known = answers(fed), itertools.cycle(range(len(QUESTIONS))), ledger_runs(fed)
     runs = STARTS[start](fed)
 
     def ended() -> bool:
@@ -195,6 +213,7 @@ def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platfo
 
     await_true(ended, 1200, f"{start}: the runs do not end", every=8)
     assert {state_of(fed, run) for run in runs} == {"success"}
+    assert_merged(fed, runs, ledger_runs(fed) - known)
     assert_i16(fed)
     assert "Data Docs" not in fed.tidemark("agreement"), "the agreement has nothing to complain of"
     assert answers(fed) == before

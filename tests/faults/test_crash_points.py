@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from spark_jobs.drill import crash_points
+from spark_jobs.drill.crash_points import BY_WORKERS, IN_PROCESS
 from spark_jobs.storage import tables
 from tests.faults.conftest import Stream
 from tests.faults.killed import program
@@ -17,20 +19,9 @@ pytestmark = [pytest.mark.fault, pytest.mark.platform]
 
 IMPORTS = """
     from spark_jobs.ledger.messages import Messages
-    from spark_jobs.speed import app, land
+    from spark_jobs.speed import app
     from spark_jobs.speed.__main__ import main
-    from spark_jobs.speed.distributed import StagedBatch
     from spark_jobs.speed.in_process import InProcessBatch, InProcessWriter
-"""
-A_MICRO_BATCH = """
-    micro_batch = app.SpeedLayer.micro_batch
-
-    def begins(self, batch, batch_id):
-        global is_at_work
-        is_at_work = not batch.isEmpty()
-        micro_batch(self, batch, batch_id)
-
-    app.SpeedLayer.micro_batch = begins
 """
 A_REVISION = """
     revise = app.SpeedLayer._revise
@@ -43,22 +34,13 @@ A_REVISION = """
     app.SpeedLayer._revise = begins
 """
 
-SHORT_WAY = [
+COMMITS = [
     'Around(InProcessWriter, "land", "before")',
     'Around(InProcessWriter, "land", "after")',
     'Around(InProcessBatch, "commit", "before")',
     'Around(InProcessBatch, "commit", "after")',
 ]
-BY_WORKERS = [
-    'Around(land, "commit", "before")',
-    'Around(land, "commit", "after")',
-    'Around(StagedBatch, "commit", "before")',
-    'Around(StagedBatch, "commit", "after")',
-]
-
-
-def killed_at(work: str, point: str) -> str:
-    return program(IMPORTS, point, "main()", work)
+PROGRAM = f"import sys; from {crash_points.__name__} import main; sys.exit(main())"
 
 
 def landed(stream: Stream) -> list[tuple[str, int, int]]:
@@ -75,11 +57,11 @@ def counted(stream: Stream, view: str, measure: str) -> int:
     return total
 
 
-@pytest.mark.parametrize("point", [*SHORT_WAY, *BY_WORKERS])
+@pytest.mark.parametrize("point", [*IN_PROCESS, *BY_WORKERS])
 def test_i10_killed_at_a_commit_and_started_again_is_as_if_never_killed(stream: Stream, point: str) -> None:
     stream.send(30)
-    program = killed_at(A_MICRO_BATCH, point)
-    with stream.application(program, in_process_records=0 if point in BY_WORKERS else 20_000) as process:
+    crash_points.arm(stream.platform.settings, point)
+    with stream.application(PROGRAM, in_process_records=0 if point in BY_WORKERS else 20_000) as process:
         said, _ = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL, said[-3000:]
     stream.catch_up()
@@ -93,14 +75,14 @@ def revised(stream: Stream) -> int:
     return int(log.count_rows(filter=pc.field("kind") == "revision"))
 
 
-@pytest.mark.parametrize("point", [*SHORT_WAY, 'Around(Messages, "answer_request", "before")'])
+@pytest.mark.parametrize("point", [*COMMITS, 'Around(Messages, "answer_request", "before")'])
 def test_i13_killed_over_a_revision_and_started_again_it_stands_in_the_log_once(stream: Stream, point: str) -> None:
     """What was asked for is neither lost nor said twice."""
     stream.send(5)
     stream.catch_up()
     before, event_id = revised(stream), event("order_placed", stream.sent)["event_id"]
     stream.platform.tidemark("retract", "order_placed", event_id, "--reason", "a test", "--wait", "0")
-    with stream.application(killed_at(A_REVISION, point)) as process:
+    with stream.application(program(IMPORTS, point, "main()", A_REVISION)) as process:
         said, _ = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL, said[-3000:]
     with stream.application():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.batch import decode_step
-from spark_jobs.batch.plan import plan_rebuild
+from spark_jobs.batch.plan import Origin, plan_rebuild
 from spark_jobs.publication.publish import PublishRefused, ensure_serving
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, agree
@@ -336,8 +336,9 @@ def test_c5_a_rebuild_builds_one_part_of_the_views_from_all_facts_at_the_publish
     served = lake.served("orders_by_day"), lake.served("word_count")
     ids = [view.id for view in lake.views]
     rebuilt = list[str]()
-    for run_id in ("w1", "w2"):
-        run = plan_rebuild(lake.store, ids, run_id, 2)
+    turns: list[tuple[str, Origin]] = [("w1", "facts"), ("w2", "raw")]
+    for run_id, origin in turns:
+        run = plan_rebuild(lake.store, ids, run_id, 2, origin)
         assert run.cut == 2
         lake.build(run_id)
         old, new = lake.store.current_sources(), lake.store.built_sources(run_id)
@@ -350,6 +351,8 @@ def test_c5_a_rebuild_builds_one_part_of_the_views_from_all_facts_at_the_publish
         assert lake.publish(run_id) is not None
         assert (lake.served("orders_by_day"), lake.served("word_count")) == served
     assert sorted(rebuilt) == ids, "each view has its turn"
+    decoded = [(lake.store.run(run_id) or run).summary.get("facts") for run_id in ("w1", "w2")]
+    assert decoded == [None, 4], "from raw bytes, all records up to the cut are decoded once more"
 
 
 def test_c5_a_rebuild_tells_what_daily_builds_have_lost(lake: Lake) -> None:

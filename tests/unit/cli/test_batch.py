@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
+from spark_jobs.settings import settings
 
 
 def tidemark(*arguments: str) -> tuple[int, str]:
@@ -33,6 +34,29 @@ def test_a_plan_says_its_cut_and_a_second_run_waits() -> None:
     assert tidemark("batch", "plan", "--run-id", "r1")[0] == 0, "a retry is no other run"
     code, said = tidemark("batch", "plan", "--run-id", "r2")
     assert code == 75 and "run r1 is active" in said
+
+
+def test_a_run_that_waits_is_listed_with_its_days_and_ends_with_6_once_another_has_done_them() -> None:
+    plan = ("batch", "plan", "--run-id")
+    tidemark(*plan, "r1")
+    assert tidemark(*plan, "r2", "--day", "2026-01-05")[0] == 75
+    [waiting] = json.loads(tidemark("batch", "status", "--json")[1])["waiting"]
+    assert (waiting["run"], waiting["days"], waiting["taken_by"]) == ("r2", ["2026-01-05"], None)
+    store = ledger.open()
+    store.progress("r1", "publish")
+    assert "days of 1 runs that waited are among them: r2" in tidemark(*plan, "r3", "--dag-run", "manual__3")[1]
+    store.progress("r3", "publish")
+    store.close()
+    code, said = tidemark(*plan, "r2", "--day", "2026-01-05")
+    assert code == 6 and "run r2 is merged into run r3 (manual__3), which has done its days" in said
+    assert json.loads(tidemark("batch", "status", "--json")[1])["waiting"] == []
+
+
+def test_what_the_settings_have_built_once_more_is_named_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_REBUILD_VIEWS", "orders_by_day,nothing")
+    settings.cache_clear()
+    code, said = tidemark("batch", "plan", "--rebuild", "--run-id", "r1")
+    assert code == 1 and "no view is called nothing" in said
 
 
 def test_a_step_without_a_plan_is_refused() -> None:
@@ -75,6 +99,7 @@ def test_status_is_for_people_and_programs() -> None:
 def test_wrong_usage_ends_with_2() -> None:
     assert tidemark("batch", "plan")[0] == 2
     assert tidemark("batch", "plan", "--run-id", "r", "--day", "yesterday")[0] == 2
+    assert tidemark("batch", "plan", "--run-id", "r", "--rebuild", "--mode", "full")[0] == 2
     code, said = tidemark("pin", "create", "--at", "2026-01-05T10:00:00")
     assert code == 2 and "lacks its zone" in said
     assert tidemark("pin", "create", "--at", "soon")[0] == 2

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import COMMANDS, OF_THE_TOWN, main
-from spark_jobs.settings import Settings
+from spark_jobs.settings import Settings, settings
 
 
 @pytest.mark.parametrize("name", COMMANDS | OF_THE_TOWN)
@@ -34,6 +34,16 @@ def test_every_setting_has_a_meaning_and_a_variable() -> None:
     for line, name in zip(lines, Settings.model_fields, strict=True):
         assert line.startswith(f"TIDEMARK_{name.upper()}=")
         assert (Settings.model_fields[name].description or "").endswith(".")
+
+
+def test_a_setting_that_says_nothing_is_told_by_its_variable(
+    platform_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_BATCH_SCHEDULE", "every hour")
+    settings.cache_clear()
+    done = CliRunner().invoke(main, ["settings"])
+    assert done.exit_code == 2
+    assert "TIDEMARK_BATCH_SCHEDULE: Value error, 'every hour' is no cron text of five fields" in done.output
 
 
 def test_settings_shows_what_the_environment_says(platform_home: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.alarms import RUNBOOK, runbook_of
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
-from spark_jobs.ledger.schema import Heartbeat, Run
+from spark_jobs.ledger.schema import Heartbeat, Replay, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import ROOT, settings
 from spark_jobs.speed import alarms, alerts, catalog_names, housekeeping, land, metrics, partials_table, watch
@@ -197,6 +197,31 @@ def test_a_failed_gate_rings_until_a_later_run_passes(store: Store, status: Stat
     audited(store, "monday", passed=False)
     assert "run monday did not pass its audit" in ringing(store)["gate"]
     audited(store, "tuesday", passed=True)
+    assert ringing(store) == {}
+
+
+def test_a_run_that_failed_rings_until_it_goes_on_or_another_begins(store: Store, status: Status) -> None:
+    store.begin_run(Run(run_id="monday", cut=1))
+    store.fail_run("monday", "the disk was full")
+    assert ringing(store) == {"run failed": "run monday failed after its step plan: the disk was full"}
+    store.active_run("monday")
+    assert ringing(store) == {}
+    store.fail_run("monday", "the disk was full")
+    store.begin_run(Run(run_id="tuesday", cut=1))
+    assert ringing(store) == {}
+
+
+def test_a_run_that_takes_too_long_rings_and_one_that_waits_for_people_does_not(
+    store: Store, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.begin_run(Run(run_id="monday", cut=1))
+    assert ringing(store) == {}
+    monkeypatch.setenv("TIDEMARK_RUN_ALARM_HOURS", "0")
+    settings.cache_clear()
+    assert "run monday began 0.0 hours ago; the last step that ended is plan" in ringing(store)["run late"]
+    store.progress("monday", "publish")
+    store.begin_replay(Replay(run_id="again", wanted={}, reason="", asked_by="ada", preview={}))
+    store.begin_run(Run(run_id="again", cut=1))
     assert ringing(store) == {}
 
 
