@@ -79,9 +79,10 @@ def test_retries_are_stated(dag: DAG) -> None:
     assert {task.retries for task in dag.tasks} == {0 if dag.dag_id in ("speed_layer", "drill") else 2}
 
 
-def test_every_task_but_one_that_waits_for_people_is_stopped_after_a_day(dag: DAG) -> None:
+def test_every_task_but_one_that_waits_for_people_is_stopped_after_a_day_and_a_drill_after_two_hours(dag: DAG) -> None:
+    limit = timedelta(hours=2) if dag.dag_id == "drill" else timedelta(days=1)
     for task in dag.tasks:
-        assert task.execution_timeout == (None if isinstance(task, Agreement) else timedelta(days=1))
+        assert task.execution_timeout == (None if isinstance(task, Agreement) else limit)
 
 
 def test_people_are_told_where_a_run_that_publishes_fails(dag: DAG) -> None:
