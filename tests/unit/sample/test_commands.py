@@ -23,7 +23,7 @@ from tests.fake_kafka import Kafka
 def kafka(platform_home, monkeypatch):
     one = Kafka()
     monkeypatch.setattr(producer, "_connect", lambda: one)
-    monkeypatch.setattr(platform_producer, "_connect", lambda: one)
+    monkeypatch.setattr(platform_producer, "connected", lambda: one)
     monkeypatch.setattr(topics, "create", lambda of, known=(): [])
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield one

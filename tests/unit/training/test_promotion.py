@@ -199,7 +199,7 @@ def test_only_a_published_run_trains_and_one_with_nothing_new_says_so(store: Sto
 @pytest.fixture
 def kafka(store: Store, model: BoundModel, monkeypatch: pytest.MonkeyPatch) -> Kafka:
     one = Kafka()
-    monkeypatch.setattr(producer, "_connect", lambda: one)
+    monkeypatch.setattr(producer, "connected", lambda: one)
     monkeypatch.setattr(topics, "create", lambda of, known=(): [])
     views = Views((model.view,))
     monkeypatch.setattr(command, "project_views", lambda: views)
