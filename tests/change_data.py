@@ -19,11 +19,12 @@ from psycopg.rows import dict_row
 
 from infra import jars
 from infra.embedded.passwords import write_private
+from infra.embedded.shadow import free_ports
 from spark_jobs.settings import ROOT
 from spark_jobs.storage.java import find_java
 from spark_jobs.storage.session import CONF
 from tests import postgres
-from tests.platform import await_true, free_ports
+from tests.platform import await_true
 
 FILES = ROOT / "infra/connect"
 TABLE = """

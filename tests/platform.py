@@ -6,7 +6,6 @@ The tests talk to it as people do: through the `tidemark` command, SQL, and Airf
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,18 +24,17 @@ from sqlalchemy import URL
 
 from infra.embedded import leftovers
 from infra.embedded.passwords import passwords
+from infra.embedded.shadow import PORTS, SHORT_LIVED, free_ports
 from spark_jobs.ledger import store as ledger
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import ROOT, Settings
 
-PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
 LOGINS = ("thrift_password_file", "kafka_security_protocol")
 SMALL = {
     "speed_memory_mb": 1024,
     "thrift_memory_mb": 1024,
     "batch_memory_mb": 1024,
-    # For minutes of work with few rows the optimising compiler and threads of a collector cost more than they save.
-    "server_java_options": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    "server_java_options": SHORT_LIVED,
 }
 
 
@@ -140,15 +138,6 @@ def await_true(condition: Callable[[], bool], seconds: float, otherwise: str, ev
         assert time.monotonic() - began < seconds, otherwise
         time.sleep(every)
     return time.monotonic() - began
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on now; held together, so that they differ."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 NEW_SCHEMA = "page_viewed.v2"

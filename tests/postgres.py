@@ -21,7 +21,8 @@ import psycopg
 
 from infra import preflight
 from infra.embedded.passwords import write_private
-from tests.platform import await_true, free_ports
+from infra.embedded.shadow import free_ports
+from tests.platform import await_true
 
 SUPERUSER = "postgres"
 UNPRIVILEGED = ("postgres", "nobody")

@@ -18,10 +18,11 @@ from kafka.errors import KafkaError
 
 from infra.embedded import broker
 from infra.embedded.broker import MECHANISM
+from infra.embedded.shadow import free_ports
 from spark_jobs.messaging.security import SCRAM, login
 from spark_jobs.settings import Settings
 from tests.certificates import DAY, Authority
-from tests.platform import await_true, free_ports
+from tests.platform import await_true
 
 USERS = {"operator": "first secret", "tidemark": 'se"co\\nd'}
 Process: TypeAlias = "subprocess.Popen[bytes]"

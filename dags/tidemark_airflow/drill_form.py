@@ -7,10 +7,9 @@ from airflow.sdk import Context, Param
 
 from spark_jobs.orchestration.interface import EXERCISES
 from tidemark_airflow.links import WithPage
-from tidemark_airflow.operators import TidemarkOperator
-from tidemark_airflow.run_id import run_id_of
+from tidemark_airflow.operators import TidemarkOperator, named
+from tidemark_airflow.replay_form import LSN
 
-LSN = {"type": ["null", "integer"], "minimum": 1}
 DRILL_PARAMS = {
     "records": Param(
         20_000, type="integer", minimum=100, maximum=200_000, title="Records", description="The newest so many."
@@ -50,6 +49,4 @@ class DrillStep(WithPage, TidemarkOperator):
         super().__init__(arguments=("drill",), **kwargs)
 
     def arguments_of(self, context: Context) -> list[str]:
-        by = context["dag_run"].triggering_user_name or "airflow"
-        named = ["--run-id", run_id_of(context["dag_run"].run_id), f"--by={by}"]
-        return [*self.arguments, *named, *options(context["params"])]
+        return [*self.arguments, *named(context), *options(context["params"])]

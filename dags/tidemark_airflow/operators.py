@@ -186,6 +186,12 @@ class PinnedStep(TidemarkOperator):
         return [*self.arguments, pin_of(context["dag_run"].run_id)]
 
 
+def named(context: Context) -> list[str]:
+    """Options: the run's name, and who has triggered it."""
+    by = context["dag_run"].triggering_user_name or "airflow"
+    return ["--run-id", run_id_of(context["dag_run"].run_id), f"--by={by}"]
+
+
 def _delay(context: Context) -> timedelta:
     """Until a run that waits looks again: the longer, the more there are."""
     under_way = context["ti"].get_dr_count(dag_id=context["dag_run"].dag_id, states=["running"])

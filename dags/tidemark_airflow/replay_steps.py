@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from spark_jobs.orchestration.interface import NOTHING_DIFFERS
 from tidemark_airflow.links import WithPage
-from tidemark_airflow.operators import BatchStep, TidemarkOperator
+from tidemark_airflow.operators import BatchStep, TidemarkOperator, named
 from tidemark_airflow.replay_form import options
 from tidemark_airflow.run_id import run_id_of
 
@@ -23,9 +23,7 @@ class PreviewStep(TidemarkOperator):
         super().__init__(arguments=("replay", "plan"), **kwargs)
 
     def arguments_of(self, context: Context) -> list[str]:
-        by = context["dag_run"].triggering_user_name or "airflow"
-        named = ["--run-id", run_id_of(context["dag_run"].run_id), f"--by={by}"]
-        return [*self.arguments, *named, *options(context["params"])]
+        return [*self.arguments, *named(context), *options(context["params"])]
 
 
 class ReplayPlanStep(BatchStep):

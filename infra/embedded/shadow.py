@@ -28,34 +28,36 @@ LIKE_OURS = (
     "stretch_max_rows",
 )
 """What decides answers, or is about the project and the machine."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+"""For minutes of work with few rows the optimising compiler and threads of a collector cost more than they save."""
 SMALL = {
     "speed_memory_mb": 768,
     "thrift_memory_mb": 768,
     "batch_memory_mb": 768,
     "metastore_memory_mb": 256,
     "kafka_memory_mb": 256,
-    # For minutes of work with few rows the optimising compiler and threads of a collector cost more than they save.
-    "server_java_options": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    "server_java_options": SHORT_LIVED,
 }
 PARTS = ("broker", "thrift")
 """What is supervised; the speed application is started by whoever kills it."""
 SPEED = "speed"
+PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
+TIDEMARK = str(Path(sys.executable).with_name("tidemark"))
 Done = subprocess.CompletedProcess[str]
 
 
 def settings_beside(ours: Settings) -> Settings:
     """Every setting has its default, whatever our environment says, but for those above, the home and the ports."""
     defaults = {name: field.default for name, field in Settings.model_fields.items()}
-    kept = {name: getattr(ours, name) for name in LIKE_OURS}
-    return Settings(**(defaults | kept | SMALL | {"home": ours.shadow_home} | _free_ports()))
+    own = {"home": ours.shadow_home} | dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    return Settings(**(defaults | {name: getattr(ours, name) for name in LIKE_OURS} | SMALL | own))
 
 
-def _free_ports() -> dict[str, int]:
+def free_ports(number: int) -> list[int]:
     """Ports that nobody listens on now; held together, so that they differ."""
-    names = [name for name in Settings.model_fields if name.endswith("_port")]
-    probes = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
-    ports = {name: probe.getsockname()[1] for name, probe in probes.items()}
-    for probe in probes.values():
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
         probe.close()
     return ports
 
@@ -75,7 +77,7 @@ class Shadow:
 
     def run(self, *arguments: str, also: Mapping[str, str] | None = None) -> Done:
         """`tidemark ARGUMENTS`, whatever its exit code."""
-        command = [str(Path(sys.executable).with_name("tidemark")), *arguments]
+        command = [TIDEMARK, *arguments]
         own = self.environment | dict(also or {})
         return subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
@@ -109,6 +111,12 @@ class Shadow:
 
     def remove_later(self) -> None:
         """The same by a process of its own, which outlives this one and its group."""
-        command = [str(Path(sys.executable).with_name("tidemark")), "reset", "--yes"]
         none = subprocess.DEVNULL
-        subprocess.Popen(command, env=self.environment, stdin=none, stdout=none, stderr=none, start_new_session=True)
+        subprocess.Popen(
+            [TIDEMARK, "reset", "--yes"],
+            env=self.environment,
+            stdin=none,
+            stdout=none,
+            stderr=none,
+            start_new_session=True,
+        )

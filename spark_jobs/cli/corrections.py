@@ -4,15 +4,14 @@ What is said lands as an entry of the log, through the speed application, and co
 bytes stay as they are. Exit codes: 0 landed, or shown; 1 refused; 2 wrong usage.
 """
 
-import getpass
 import json
 import time
-from collections.abc import Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
 
 import click
 
-from spark_jobs.cli.step import json_option, ledger_step, show
+from spark_jobs.cli.step import by_option, json_option, ledger_step, show
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.revisions import Action, Revision
 from spark_jobs.contracts.schema_history import SchemaHistory
@@ -23,19 +22,27 @@ from spark_jobs.speed import revise
 from spark_jobs.storage import coverage, log_reader
 
 FEW = 20
-reason_option = click.option("--reason", required=True, help="Why; kept in the log with the revision.")
-by_option = click.option("--by", default=getpass.getuser, help="Whose word it is; by default this machine's user.")
-wait_option = click.option(
-    "--wait", "seconds", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds until it has landed."
-)
+Command = Callable[..., Any]
+
+
+def of_somebody(command: Command) -> Command:
+    """Options of a command that has something landed: why, whose word it is, how long to wait."""
+    patience = click.FloatRange(0)
+    for option in (
+        click.option("--wait", "seconds", type=patience, default=60.0, show_default=True, help="Until it has landed."),
+        by_option,
+        click.option("--reason", required=True, help="Why; kept in the log with the revision."),
+    ):
+        command = option(command)
+    return command
+
+
+def _of_a_fact(command: Command) -> Command:
+    return click.argument("event_type")(click.argument("event_id")(of_somebody(command)))
 
 
 @click.command()
-@click.argument("event_type")
-@click.argument("event_id")
-@reason_option
-@by_option
-@wait_option
+@_of_a_fact
 def retract(event_type: str, event_id: str, reason: str, by: str, seconds: float) -> None:
     """Take a fact back: it, and whatever repeats it, counts nowhere from the next publication on."""
     with ledger_step() as store:
@@ -44,14 +51,10 @@ def retract(event_type: str, event_id: str, reason: str, by: str, seconds: float
 
 
 @click.command()
-@click.argument("event_type")
-@click.argument("event_id")
+@_of_a_fact
 @click.option(
     "--file", "source", type=click.File("rb"), default="-", help="The corrected event. Default: standard input."
 )
-@reason_option
-@by_option
-@wait_option
 def supersede(event_type: str, event_id: str, source: BinaryIO, reason: str, by: str, seconds: float) -> None:
     """Have a fact read as another event of the same type and id, from the next publication on."""
     with ledger_step() as store:
@@ -64,11 +67,7 @@ def supersede(event_type: str, event_id: str, source: BinaryIO, reason: str, by:
 
 
 @click.command()
-@click.argument("event_type")
-@click.argument("event_id")
-@reason_option
-@by_option
-@wait_option
+@_of_a_fact
 def restore(event_type: str, event_id: str, reason: str, by: str, seconds: float) -> None:
     """Take back a retraction, or a corrected event: the record counts as it was sent."""
     with ledger_step() as store:
@@ -127,4 +126,6 @@ def _answer(store: Store, number: int, until: float) -> int | None:
         if time.monotonic() >= until:
             return None
         time.sleep(0.2)
+    if "error" in request.answer:
+        raise LedgerError(f"it could not be landed: {request.answer['error']}")
     return int(request.answer["lsn"])

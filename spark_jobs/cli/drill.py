@@ -5,7 +5,6 @@ end, or was refused; 2 wrong usage; 75 another drill is at work, try later.
 """
 
 import fcntl
-import getpass
 import json
 import os
 import signal
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from spark_jobs.cli.step import json_option, ledger_step, refuse
+from spark_jobs.cli.step import by_option, json_option, ledger_step, refuse, run_id_of_option
 from spark_jobs.ledger.store import Busy, LedgerError, Store
-from spark_jobs.orchestration.interface import EXERCISES, RUN_ID
+from spark_jobs.orchestration.interface import EXERCISES
 from spark_jobs.settings import settings
 
 if TYPE_CHECKING:
@@ -38,8 +37,14 @@ NICE = 10
 SEEDS = 2**31
 
 
+def _now() -> str:
+    return f"drill-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
 @click.command()
-@click.option("--run-id", help="Names the drill and its page; by default the time.")
+@click.option(
+    "--run-id", default=_now, callback=run_id_of_option, help="Names the drill and its page; default: the time."
+)
 @click.option(
     "--records", type=click.IntRange(100, 200_000), default=20_000, show_default=True, help="The last so many."
 )
@@ -51,10 +56,10 @@ SEEDS = 2**31
 @click.option("--only", "exercises", multiple=True, type=click.Choice(EXERCISES), help="May be repeated; default: all.")
 @click.option("--kills", type=click.IntRange(1, 20), default=4, show_default=True, help="Of the shadow's application.")
 @click.option("--kill-live", is_flag=True, help="Kill the LIVE speed application too, once: its readers wait a while.")
-@click.option("--by", default=getpass.getuser, help="Who drills; by default this machine's user.")
+@by_option
 @json_option
 def drill(
-    run_id: str | None,
+    run_id: str,
     records: int,
     from_lsn: int | None,
     to_lsn: int | None,
@@ -73,9 +78,6 @@ def drill(
     """
     from spark_jobs.cli import drill_live, drill_report
 
-    name = run_id or f"drill-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    if not RUN_ID.fullmatch(name):
-        raise click.BadParameter(f"{name!r} cannot name a drill")
     if to_lsn is not None and (from_lsn is None or to_lsn < from_lsn):
         raise click.UsageError("--to-lsn goes with --from-lsn, and does not lie before it")
     wanted = [one for one in EXERCISES if not exercises or one in exercises]
@@ -86,7 +88,7 @@ def drill(
             drill_live.victim(settings(), store)  # refused before anything is begun
         lsns = None if from_lsn is None else (from_lsn, to_lsn or from_lsn)
         taken = _slice(records, lsns)
-        report = _begun(name, by, SystemRandom().randrange(SEEDS) if seed is None else seed, wanted, taken)
+        report = _begun(run_id, by, SystemRandom().randrange(SEEDS) if seed is None else seed, wanted, taken)
         _drilled(report, taken, kills, say)
         if kill_live and report.failed is None:
             _kill_live(report, store)

@@ -6,13 +6,12 @@ heartbeat -> SIGKILL -> the supervisor's own restart -> heartbeat of another pro
 import json
 import socket
 import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
 
+from infra.embedded.shadow import TIDEMARK
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.settings import Settings
 from spark_jobs.speed.status import COMPONENT, health
@@ -54,7 +53,7 @@ def _is_back(store: Store, pid: int) -> bool:
 
 def _findings() -> list[dict[str, Any]]:
     only = [word for invariant in CHECKED for word in ("--only", invariant)]
-    command = [str(Path(sys.executable).with_name("tidemark")), "verify", "--json", *only]
+    command = [TIDEMARK, "verify", "--json", *only]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
         findings: list[dict[str, Any]] = json.loads(done.stdout)

@@ -1,23 +1,22 @@
 """The figures of a drill; and for people as lines, as a page of the Data Docs, as JSON beside it."""
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.cli import page
+from spark_jobs.cli.page import plain
 from spark_jobs.orchestration.interface import DRILLS
 from spark_jobs.quality.verification.findings import State
 from spark_jobs.serving.formatting import printable
 from spark_jobs.settings import settings
 
-WIDTH = 160
-"""Of the page, in characters."""
 BY_SENT = "by what was sent"
 """How the note of a finding begins that has it from there."""
 
@@ -82,13 +81,9 @@ def _view(found: dict[str, Any]) -> str:
 
 def written(report: Report) -> Path:
     """The page, with all figures as JSON in the same folder."""
-    page = settings().data_docs / DRILLS / report.drill / "index.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    console = Console(file=io.StringIO(), record=True, width=WIDTH)
-    console.print(_tables(report))
-    page.write_text(console.export_html(inline_styles=True), "utf-8")
-    page.with_name("report.json").write_text(json.dumps(report.as_json(), default=str, indent=2), "utf-8")
-    return page
+    made = page.write(settings().data_docs / DRILLS / report.drill / "index.html", _tables(report))
+    made.with_name("report.json").write_text(json.dumps(report.as_json(), default=str, indent=2), "utf-8")
+    return made
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -132,11 +127,11 @@ def _figures(report: Report) -> dict[str, str]:
 def _tables(report: Report) -> RenderableType:
     about = Table(title=f"drill {report.drill}", show_header=False, title_justify="left")
     about.add_row("result", "it holds" if report.holds else "IT DOES NOT HOLD")
-    about.add_row("started", f"{report.began_at} by {printable(report.by)}")
+    about.add_row("started", plain(f"{report.began_at} by {report.by}"))
     for name, value in _figures(report).items():
         about.add_row(name, Text(value))
     if report.failed:
-        about.add_row("did not come to its end", Text(printable(report.failed)))
+        about.add_row("did not come to its end", plain(report.failed))
     return Group(about, _broken(report), _views(report), _laws(report))
 
 
@@ -150,7 +145,7 @@ def _views(report: Report) -> Table:
     table = Table("view", *names, title="what readers saw, against what they should see", title_justify="left")
     for name, view in report.views.items():
         sent = "others decide it" if view["sent"] is None else f"{view['sent']:,}"
-        table.add_row(Text(name), f"{view['rows']:,}", sent, f"{view['differing']:,}", Text(printable(view["note"])))
+        table.add_row(Text(name), f"{view['rows']:,}", sent, f"{view['differing']:,}", plain(view["note"]))
     return table
 
 
@@ -159,5 +154,5 @@ def _laws(report: Report) -> Table:
     live = [{**found, "law": f"live: {found['law']}"} for found in (report.live or {}).get("findings", ())]
     for found in (*(found for found in report.findings if found["invariant"] != "I3"), *live):
         checked = f"{found['checked']:,} {found['unit']}"
-        table.add_row(found["invariant"], Text(found["law"]), found["state"], checked, Text(printable(found["note"])))
+        table.add_row(found["invariant"], Text(found["law"]), found["state"], checked, plain(found["note"]))
     return table

@@ -11,18 +11,20 @@ from typing import Any
 
 import click
 
-from spark_jobs.cli.corrections import FEW, ask_for, by_option, reason_option, wait_option
+from spark_jobs.cli.corrections import FEW, Command, ask_for, of_somebody
 from spark_jobs.cli.step import json_option, ledger_step, show
 from spark_jobs.contracts.revisions import Action, Revision
+from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.engine.decode.reasons import shown
 from spark_jobs.serving import quarantine as held
 from spark_jobs.serving import revising
+from spark_jobs.serving.formatting import printable
 from spark_jobs.serving.quarantine import DISCARDED, Rule, Which
 from spark_jobs.serving.revising import Said
 from spark_jobs.storage import coverage, log_reader
 
 
-def _which(command: Any) -> Any:
+def _which(command: Command) -> Command:
     """Options that choose quarantined records."""
     for option in (
         click.option("--at", "places", multiple=True, metavar="TOPIC/PARTITION/OFFSET", help="Only this record."),
@@ -39,14 +41,11 @@ def _which(command: Any) -> Any:
 
 def _chosen(places: Sequence[str], **which: Any) -> Which:
     try:
-        named = [(topic, int(partition), int(offset)) for topic, partition, offset in map(_parts, places)]
+        parts = (place.rsplit("/", 2) for place in places)
+        named = [(topic, int(partition), int(offset)) for topic, partition, offset in parts]
     except ValueError:
         raise click.BadParameter(f"{', '.join(places)}: write TOPIC/PARTITION/OFFSET") from None
     return Which(places=named, **which)
-
-
-def _parts(place: str) -> list[str]:
-    return place.rsplit("/", 2)
 
 
 @click.group()
@@ -88,7 +87,8 @@ def show_(limit: int, as_json: bool, **which: Any) -> None:
         click.echo(json.dumps(told, indent=2, default=str))
         return
     for row in told:
-        click.echo("\n".join(f"{name:>14}  {value}" for name, value in row.items() if value is not None) + "\n")
+        known = (f"{name:>14}  {printable(str(value))}" for name, value in row.items() if value is not None)
+        click.echo("\n".join(known) + "\n")
     click.echo(f"{len(told)} records" + (", the first ones" if len(told) == limit else ""))
 
 
@@ -112,9 +112,7 @@ def _text(value: bytes | None) -> str | None:
 @click.option("--rename", "names", multiple=True, metavar="OLD=NEW", help="Read a field under another name.")
 @click.option("--drop", multiple=True, metavar="FIELD", help="Read them without a field.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be accepted.")
-@reason_option
-@by_option
-@wait_option
+@of_somebody
 def readmit(
     read_topic: str | None,
     read_version: int | None,
@@ -146,9 +144,7 @@ def readmit(
 @quarantine.command()
 @_which
 @click.option("--dry-run", is_flag=True, help="Only say how many.")
-@reason_option
-@by_option
-@wait_option
+@of_somebody
 def discard(dry_run: bool, reason: str, by: str, seconds: float, **which: Any) -> None:
     """Have nobody ask about these records again, and no later schema accept them. They stay where they are."""
     said, asked = Said(by, reason), list[Revision]()
@@ -156,7 +152,7 @@ def discard(dry_run: bool, reason: str, by: str, seconds: float, **which: Any) -
         history, head = log_reader.read_schema_history(), coverage.head()[0]
         for rejects in held.portions(_chosen(**which), history, store.decoded_cut(), head):
             states = rejects["state"].to_pylist()
-            places = zip(held.places_of(rejects), states, strict=True)
+            places = zip(places_of(rejects), states, strict=True)
             asked += [said.of(Action.DISCARD, place) for place, state in places if state != DISCARDED]
         ask_for(store, asked, seconds, dry_run=dry_run)
 

@@ -4,7 +4,6 @@ Exit codes as in step.py, and 3: the audit stops the run. A replay that waits fo
 publication yet. `batch plan`, `build`, `audit` and `publish` take a replay's name for a run's.
 """
 
-import getpass
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,7 @@ from spark_jobs.batch.plan import Origin
 from spark_jobs.batch.replay import Wanted, in_quarantine, preview, state
 from spark_jobs.cli import replay_report
 from spark_jobs.cli.batch import InOrder, audit_, build_, plan_, publish_
-from spark_jobs.cli.step import instant, json_option, ledger_step, run_option, show
+from spark_jobs.cli.step import by_option, instant, json_option, ledger_step, run_option, show
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger.schema import Replay, Run
 from spark_jobs.ledger.store import LedgerError, Store
@@ -28,7 +27,6 @@ from spark_jobs.storage import coverage
 from spark_jobs.storage.lsn_ranges import Range
 
 SIDES = ("published", "replayed")
-by_option = click.option("--by", default=getpass.getuser, help="Whose word it is; by default this machine's user.")
 name_argument = click.argument("run_id", metavar="REPLAY")
 
 

@@ -3,7 +3,6 @@
 The page lies in the Data Docs, beside the files that have all differing rows: replays/<id>/index.html.
 """
 
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.cli import page
+from spark_jobs.cli.page import plain
 from spark_jobs.ledger.schema import Replay
 from spark_jobs.orchestration.interface import NOTHING_DIFFERS, REPLAYS
 from spark_jobs.serving.formatting import printable
 from spark_jobs.settings import settings
 
-WIDTH = 160
-"""Of the page, in characters."""
 MIB = 2**20
 
 
@@ -64,12 +63,7 @@ def printed(of: Replay, state: str) -> None:
 
 def written(of: Replay, state: str) -> Path:
     """The page, made anew."""
-    console = Console(file=io.StringIO(), record=True, width=WIDTH)
-    console.print(_tables(of, state))
-    page = folder(of.run_id) / "index.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(console.export_html(inline_styles=True), "utf-8")
-    return page
+    return page.write(folder(of.run_id) / "index.html", _tables(of, state))
 
 
 def _tables(of: Replay, state: str) -> RenderableType:
@@ -79,7 +73,7 @@ def _tables(of: Replay, state: str) -> RenderableType:
         told["approved by"] = f"{of.approved_by}, {_at(of.approved_at)}"
     told |= _touched(of.preview)
     for name, value in told.items():
-        about.add_row(name, _plain(value))
+        about.add_row(name, plain(value))
     return Group(about, _views(of), *([_differences(of)] if of.differences else []), *_greatest(of))
 
 
@@ -100,7 +94,7 @@ def _touched(preview: dict[str, Any]) -> dict[str, str]:
 def _views(of: Replay) -> Table:
     table = Table("view", "built again", "rows", "seconds, the last time", title="views", title_justify="left")
     for view in of.preview["views"]:
-        table.add_row(*(_plain("" if value is None else str(value)) for value in view.values()))
+        table.add_row(*(plain("" if value is None else str(value)) for value in view.values()))
     return table
 
 
@@ -110,14 +104,14 @@ def _differences(of: Replay) -> Table:
     for view in of.differences or ():
         numbers = (f"{view[name]:,}" for name in ("rows", "gone", "new", "other"))
         link = Text(view["file"], style=f"link {view['file']}")
-        table.add_row(_plain(view["view"]), *numbers, link)
+        table.add_row(plain(view["view"]), *numbers, link)
     return table
 
 
 def _greatest(of: Replay) -> Iterator[RenderableType]:
     for view in of.differences or ():
-        yield _plain(f"\n{view['view']}, the greatest changes:")
-        yield from (_plain(f"  {line}") for line in view["greatest"])
+        yield plain(f"\n{view['view']}, the greatest changes:")
+        yield from (plain(f"  {line}") for line in view["greatest"])
 
 
 def _differing(view: dict[str, Any]) -> int:
@@ -126,8 +120,3 @@ def _differing(view: dict[str, Any]) -> int:
 
 def _at(moment: Any) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _plain(value: str) -> Text:
-    """Values are data: nothing in them is markup."""
-    return Text(printable(value))

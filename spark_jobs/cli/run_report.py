@@ -4,23 +4,22 @@ ledger -> a row per view: how it was built, its rows and seconds of work, where 
 readers see of it. The page is runs/<id>/index.html in the Data Docs; beside it runs/views.html has each view's SQL.
 """
 
-import html
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.cli.step import show
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from spark_jobs.cli import page
+from spark_jobs.cli.page import plain
 from spark_jobs.ledger.runs import AGREEMENT
 from spark_jobs.ledger.schema import Build, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.ledger.turns import TAKEN_OVER
 from spark_jobs.orchestration.interface import RUNS, SQL_PAGE
 from spark_jobs.settings import settings
-
-STYLE = (
-    "body{font:14px system-ui,sans-serif;margin:2em}table{border-collapse:collapse;margin:1em 0}"
-    "td,th{border:1px solid #ccc;padding:.3em .7em;text-align:left;vertical-align:top}pre{white-space:pre-wrap}"
-)
 
 
 def outcome(store: Store, run_id: str) -> dict[str, Any]:
@@ -57,23 +56,31 @@ def _views(run: Run, builds: Mapping[str, Build], publication: int | None) -> It
 
 
 def printed(found: Mapping[str, Any]) -> None:
-    show(f"run {found['run_id']}", [{"what": name, "is": _text(found[name])} for name in found if name != "views"])
-    show("views", [*map(_row, found["views"])])
+    Console().print(*_tables(found))
 
 
 def written(store: Store, run_id: str) -> Path:
     """The run's page, and that of the views' SQL, made anew."""
-    found = outcome(store, run_id)
-    about = [{"what": name, "is": _text(found[name])} for name in found if name not in ("views", "docs_url")]
-    page = _save(
-        settings().data_docs / RUNS / run_id / "index.html",
-        f"Run {run_id}",
-        [_table(about), _table(map(_row, found["views"]), link=f"../{SQL_PAGE}#")],
+    found, runs = outcome(store, run_id), settings().data_docs / RUNS
+    texts = (
+        part for name, sql in sorted(store.serving_sql().items()) for part in (Text(f"\n{name}", "bold"), plain(sql))
     )
-    sql = sorted(store.serving_sql().items())
-    parts = [f"<h2 id={name}>{name}</h2><pre>{html.escape(text)}</pre>" for name, text in sql]
-    _save(settings().data_docs / RUNS / SQL_PAGE, "What each serving view asks", parts)
-    return page
+    page.write(runs / SQL_PAGE, Group(Text("what each serving view asks"), *texts))
+    sql = Text("their SQL", style=f"link ../{SQL_PAGE}")
+    return page.write(runs / run_id / "index.html", Group(*_tables(found), sql))
+
+
+def _tables(found: Mapping[str, Any]) -> Iterator[Table]:
+    about = Table(title=f"run {found['run_id']}", show_header=False, title_justify="left")
+    for name in found:
+        if name != "views":
+            about.add_row(name, plain(_text(found[name])))
+    yield about
+    rows = [*map(_row, found["views"])]
+    views = Table(*(rows[0] if rows else ["nothing is built yet"]), title="views", title_justify="left")
+    for row in rows:
+        views.add_row(*map(plain, row.values()))
+    yield views
 
 
 def _row(view: Mapping[str, Any]) -> dict[str, str]:
@@ -95,23 +102,3 @@ def _text(value: Any) -> str:
             return f"{value:,}"
         case _:
             return str(value)
-
-
-def _table(rows: Iterable[Mapping[str, str]], link: str = "") -> str:
-    """An HTML table; with a link, the first column leads there and to its own name."""
-    known = list(rows)
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in (known[0] if known else ["nothing is built yet"]))
-    lines = ("".join(f"<td>{cell}</td>" for cell in _cells(row, link)) for row in known)
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _cells(row: Mapping[str, str], link: str) -> list[str]:
-    first, *others = map(html.escape, row.values())
-    return [f'<a href="{link}{first}">{first}</a>' if link else first, *others]
-
-
-def _save(page: Path, title: str, parts: Iterable[str]) -> Path:
-    page.parent.mkdir(parents=True, exist_ok=True)
-    head = f"<!doctype html><meta charset=utf-8><title>{html.escape(title)}</title><style>{STYLE}</style>"
-    page.write_text(f"{head}<h1>{html.escape(title)}</h1>{''.join(parts)}", "utf-8")
-    return page

@@ -4,6 +4,7 @@ Exit codes: 0 done; 1 refused or failed, the reason is on stderr; 2 wrong usage;
 75 another run is at work, try later.
 """
 
+import getpass
 import os
 import signal
 import sys
@@ -16,7 +17,9 @@ from typing import Any, NoReturn, get_args
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from spark_jobs.cli.page import plain
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Busy, LedgerError, Merged, Store
 from spark_jobs.orchestration.interface import MERGED, RUN_ID, TRY_LATER
@@ -40,15 +43,17 @@ def instant_of(text: str) -> datetime:
     return at.astimezone(UTC)
 
 
-def _run_id(ctx: click.Context, option: click.Parameter, text: str) -> str:
+def run_id_of_option(ctx: click.Context, option: click.Parameter, text: str) -> str:
+    """Callback of an option: what names a run, and its folder."""
     if RUN_ID.fullmatch(text):
         return text
     raise click.BadParameter(f"{text!r} cannot name a run: letters, digits and . _ -, at most 64, none of . _ - first")
 
 
 run_option = click.option(
-    "--run-id", required=True, callback=_run_id, help="Names the logical run; retries use the same."
+    "--run-id", required=True, callback=run_id_of_option, help="Names the logical run; retries use the same."
 )
+by_option = click.option("--by", default=getpass.getuser, help="Whose word it is; by default this machine's user.")
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
 form_option = click.option(
     "--format",
@@ -130,10 +135,10 @@ def show(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     Console().print(table)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any) -> Text:
     if value is None:
-        return ""
-    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
+        return Text()
+    return plain(f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value))
 
 
 def show_answer(answer: Answer, form: Format = "table") -> None:

@@ -99,7 +99,7 @@ class InForce:
 
 @dataclass(frozen=True)
 class Revisions:
-    """All of a log, in the order of lsns."""
+    """Everything that a log says of single records. `entries`: ascending by lsn."""
 
     entries: tuple[Revision, ...] = ()
     _known: dict[int, InForce] = field(default_factory=dict, repr=False, compare=False)
@@ -109,15 +109,15 @@ class Revisions:
 
     def at(self, lsn: int) -> InForce:
         """Those in force at an lsn."""
-        count = bisect_right(self.entries, lsn, key=lambda said: said.lsn)
-        if count not in self._known:
+        count = self._upto(lsn)
+        if (found := self._known.get(count)) is None:
             self._known.clear()  # two cuts are seldom asked for by turns, and each may have many
-            self._known[count] = _newest(self.entries[:count])
-        return self._known[count]
+            found = self._known[count] = _newest(self.entries[:count])
+        return found
 
-    def within(self, above: int, upto: int) -> list[Revision]:
+    def within(self, above: int, upto: int) -> Sequence[Revision]:
         """The entries of (above, upto]."""
-        return [said for said in self.entries if above < said.lsn <= upto]
+        return self.entries[self._upto(above) : self._upto(upto)]
 
     @cached_property
     def contents(self) -> Mapping[Place, Revision]:
@@ -126,9 +126,8 @@ class Revisions:
         every = {said.place: said for said in newest.by_identity.values()} | dict(newest.by_place)
         return {place: said for place, said in every.items() if said.content is not None}
 
-    def lsns_past(self, cut: int) -> set[int]:
-        """Where facts that come after the cut begin to be read otherwise."""
-        return {said.lsn for said in self.entries if said.lsn > cut and said.identity is not None}
+    def _upto(self, lsn: int) -> int:
+        return bisect_right(self.entries, lsn, key=lambda said: said.lsn)
 
 
 def _newest(entries: Iterable[Revision]) -> InForce:

@@ -53,7 +53,8 @@ class SchemaHistory:
 
     def eras(self, first: int, last: int, cut: int = 0) -> Iterator[tuple[int, int]]:
         """Ranges of lsns, both ends included, that are read alike by somebody who knows the log up to `cut`."""
-        new = {entry.lsn for entry in self.entries} | self.revisions.lsns_past(cut)
+        said = self.revisions.within(max(first, cut), last)
+        new = {entry.lsn for entry in self.entries} | {one.lsn for one in said if one.identity is not None}
         begins = sorted({first, *(lsn for lsn in new if first < lsn <= last)})
         yield from ((begin, after - 1) for begin, after in pairwise([*begins, last + 1]))
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.revisions import Place
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA
+from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.messaging.producer import Record
 from spark_jobs.registry.views import project_views
@@ -98,21 +102,17 @@ def _in_order(rows: pa.Table) -> pa.Table:
 def _distinct(rows: pa.Table) -> tuple[Found, ...]:
     """The rows without those that repeat another one of them."""
     decoded = decode_logged(rows, EVERY_SCHEMA)
-    known: dict[tuple[Any, ...], tuple[bytes, bool]] = {}
-    for facts in (facts for name, facts in decoded.facts.items() if not project_contracts().of(name).is_outcome):
-        columns = facts.select([*dict(row_types.COORDINATES), "identity", "event_id"]).to_pylist()
-        known |= {_place(row): (row["identity"], row["event_id"] is not None) for row in columns}
+    known: dict[Place, tuple[bytes, bool]] = {}
+    for facts in record_outcomes.countable(decoded.facts).values():
+        has_id = pc.is_valid(facts["event_id"]).to_pylist()
+        known |= zip(places_of(facts), zip(facts["identity"].to_pylist(), has_id, strict=True), strict=True)
     found, seen = list[Found](), set[bytes]()
-    for row in rows.to_pylist():
-        identity, has_id = known.get(_place(row), (None, False))
+    for place, row in zip(places_of(rows), rows.to_pylist(), strict=True):
+        identity, has_id = known.get(place, (None, False))
         if identity is None or identity not in seen:
             found.append(Found(_record(row), identity is not None, has_id))
         seen.update([identity] if identity else [])
     return tuple(found)
-
-
-def _place(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name, _ in row_types.COORDINATES)
 
 
 def _record(row: dict[str, Any]) -> Record:

@@ -18,6 +18,7 @@ from spark_jobs.contracts.revisions import Action, Content, Place
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.engine.decode.reasons import Reason
 from spark_jobs.engine.decode.rows import VERSION_HEADER
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
@@ -127,10 +128,6 @@ def _stated(rejects: pa.Table, history: SchemaHistory) -> pa.Table:
         found = (said.get(place) for place in places_of(rejects))
         states = pa.array([WAITING if one is None else STATES[one.action] for one in found], pa.string())
     return rejects.append_column("state", states)
-
-
-def places_of(rows: pa.Table) -> list[Place]:
-    return [Place(**place) for place in rows.select(row_types.RECORD.names[:4]).to_pylist()]
 
 
 def summary(portions: Iterator[pa.Table], history: SchemaHistory, decoded: int, head: int) -> list[dict[str, Any]]:

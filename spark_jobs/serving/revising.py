@@ -21,9 +21,10 @@ from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine import record_outcomes
 from spark_jobs.engine.decode import identity
 from spark_jobs.engine.decode.by_schema import decode_logged
+from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.engine.decode.revised import read_as
 from spark_jobs.engine.dedupe import WIDTH
-from spark_jobs.serving.quarantine import Rule, places_of
+from spark_jobs.serving.quarantine import Rule
 from spark_jobs.storage import duckdb_reader, log_reader, tables
 
 NEXT = 0
@@ -102,7 +103,7 @@ def _identity(event_type: str, event_id: str) -> bytes:
 def _stored(event_type: str, named: bytes, decoded: int) -> Iterator[Place]:
     if duckdb_reader.exists(table := tables.facts(event_type)):
         of = (ds.field("identity") == named) & (ds.field("lsn") <= decoded)
-        yield from places_of(duckdb_reader.dataset(table).to_table(row_types.RECORD.names[:4], filter=of))
+        yield from places_of(duckdb_reader.dataset(table).to_table([*dict(row_types.COORDINATES)], filter=of))
 
 
 def _landed(event_type: str, named: bytes, history: SchemaHistory, above: int, upto: int) -> Iterator[Place]:

@@ -48,7 +48,7 @@ class Housekeeping:
             try:
                 compaction.compact(self._turn, self._fence)
                 self._answer()
-                self._answer_one_request()
+                self._trim_if_asked()
                 if time.monotonic() >= self._trims_at:
                     self._trims_at = time.monotonic() + TRIM_SECONDS
                     trimming.trim_unread(self._store, self._turn, self._fence)
@@ -58,7 +58,7 @@ class Housekeeping:
             else:
                 self._status.problem(PROBLEM, None)
 
-    def _answer_one_request(self) -> None:
+    def _trim_if_asked(self) -> None:
         if (request := self._store.next_request("trim")) is None:
             return
         try:

@@ -53,10 +53,14 @@ class Reviser:
         self._store, self._turn, self._known, self._land = store, turn, known, land
 
     def answer(self) -> None:
-        """Answer every waiting request. What fails stays taken, and is looked at again at the next start."""
+        """Answer every waiting request; whoever asked for what cannot be landed is told why."""
         while (request := self._store.next_request(REVISE)) is not None:
-            with self._turn:
-                lsn = self._landed(request) or self._land(asked(request.arguments))
+            try:
+                with self._turn:
+                    lsn = self._landed(request) or self._land(asked(request.arguments))
+            except Exception as error:
+                self._store.answer_request(request.id, {"error": str(error) or repr(error)}, failed=True)
+                raise
             self._store.answer_request(request.id, {"lsn": lsn})
 
     def _landed(self, request: Request) -> int | None:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.settings import settings
-from spark_jobs.speed.app import FETCH_WAIT_MS
+from spark_jobs.speed.sources import FETCH_WAIT_MS
 from spark_jobs.storage.session import spark_session
 
 JSON_TYPES = {"string": T.StringType(), "integer": T.LongType(), "number": T.DoubleType()}

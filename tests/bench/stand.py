@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from infra.embedded import leftovers
+from infra.embedded.shadow import PORTS, free_ports
 from spark_jobs.settings import ROOT, Settings
 from tests.bench.cpu import Meter, Span
-from tests.platform import PORTS, Platform, free_ports
+from tests.platform import Platform
 
 PEER = "peer"
 

@@ -20,10 +20,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
+from infra.embedded.shadow import free_ports
 from spark_jobs.settings import ROOT, Settings
 from tests.compose import engine, images
 from tests.compose.engine import LASTING, SERVICES, Deployment
-from tests.platform import Platform, await_true, free_ports
+from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(5400)]
 

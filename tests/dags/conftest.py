@@ -53,9 +53,10 @@ def context(
     run_type: str = "manual",
     **form: Any,
 ) -> Any:
-    """Of a task: `pulled` is what the task before has left, `form` what was filled in otherwise than the forms open.
+    """What Airflow gives to a task.
 
-    under_way: how many runs of its DAG are.
+    pulled: what the task before has left. form: fields that somebody has changed, the others are as the forms open
+    them. under_way: so many runs of the DAG.
     """
     from tidemark_airflow.drill_form import DRILL_PARAMS
     from tidemark_airflow.replay_form import PARAMS

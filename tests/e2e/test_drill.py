@@ -76,3 +76,5 @@ def test_what_a_stopped_drill_leaves_is_removed(fed: Platform) -> None:
     await_true(lambda: len([*leftovers.marked(fed.settings.shadow_home)]) >= 3, 300, "no shadow platform starts")
     fed.airflow(f"/dags/drill/dagRuns/{run}", {"state": "failed"}, "PATCH")
     await_true(lambda: not [*leftovers.marked(fed.settings.shadow_home)], 120, "its processes go on", every=1)
+    await_true(lambda: not [*fed.settings.shadow_home.glob("*")], 60, "its files stay", every=1)
+    assert fed.heartbeat()["state"] == "running"

@@ -8,6 +8,7 @@ import pytest
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.revisions import Action, Revision
+from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.quality import recompute
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, REVISED
@@ -15,7 +16,7 @@ from spark_jobs.quality.verification import recompute_checks
 from spark_jobs.quality.verification.findings import State
 from spark_jobs.serving import quarantine, revising
 from spark_jobs.serving.explain import explain
-from spark_jobs.serving.quarantine import Rule, Which, places_of
+from spark_jobs.serving.quarantine import Rule, Which
 from spark_jobs.serving.revising import Said
 from spark_jobs.storage import coverage, log_reader, tables
 from tests.spark.lake import Lake, event

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
+from spark_jobs.contracts.revisions import Place
 from spark_jobs.engine.decode.assemble import Decoded
 from spark_jobs.engine.dedupe import without
 
@@ -36,6 +37,11 @@ def places(rows: pa.Table) -> pa.Table:
     """The coordinates of facts or records."""
     schema = pa.schema(row_types.COORDINATES)
     return rows.select(schema.names).cast(schema)
+
+
+def places_of(rows: pa.Table) -> list[Place]:
+    """The same, row by row."""
+    return [Place(**place) for place in places(rows).to_pylist()]
 
 
 def _widened(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.model import Contracts
-from spark_jobs.contracts.revisions import Content, InForce, Place, Revision
+from spark_jobs.contracts.revisions import Content, InForce, Revision
 from spark_jobs.engine.decode import identity
 from spark_jobs.engine.decode.assemble import Decoded, bare
-from spark_jobs.engine.decode.joined import joined, places, with_facts
+from spark_jobs.engine.decode.joined import joined, places, places_of, with_facts
 from spark_jobs.engine.decode.reasons import Reason
 from spark_jobs.engine.dedupe import WIDTH, divided
 
@@ -44,16 +44,16 @@ def revised(decoded: Decoded, records: pa.Table, said: InForce, later: Contracts
 
     These are rejects, as are the former where the schemas refuse what is to be read in their place.
     """
-    facts, found = dict(decoded.facts), [pa.table({"identity": pa.array([], pa.binary(WIDTH))})]
+    facts, found = dict(decoded.facts), list[pa.Table]()
     wanted = pa.array(said.by_identity, pa.binary(WIDTH))
     for event_type in said.event_types & facts.keys():
         is_named = pc.is_in(facts[event_type]["identity"], wanted)
         if (hit := facts[event_type].filter(is_named)).num_rows:
             found.append(places(hit).append_column("identity", hit["identity"]))
             facts[event_type] = facts[event_type].filter(pc.invert(is_named))
-    if len(found) == 1:
+    if not found:
         return decoded
-    raw, identities = _raw(records, pa.concat_tables(found[1:]))
+    raw, identities = _raw(records, pa.concat_tables(found))
     kept = Decoded({name: rows for name, rows in facts.items() if rows.num_rows}, decoded.rejects)
     revisions = [said.by_identity[one] for one in identities]
     superseded = {row: one.content for row, one in enumerate(revisions) if one.content is not None}
@@ -88,15 +88,15 @@ def _about_places(rejects: pa.Table, said: InForce) -> dict[int, Revision]:
     if not said.by_place or not rejects.num_rows:
         return {}
     near = np.flatnonzero(pc.is_in(rejects["lsn"], said.lsns).to_numpy())
-    named = zip(near.tolist(), _placed(rejects.take(pa.array(near))), strict=True)
+    named = zip(near.tolist(), places_of(rejects.take(pa.array(near))), strict=True)
     return {row: said.by_place[place] for row, place in named if place in said.by_place}
 
 
 def _raw(records: pa.Table, found: pa.Table) -> tuple[pa.Table, list[bytes]]:
     """The records of the facts found, and their identities."""
-    identities = dict(zip(_placed(found), found["identity"].to_pylist(), strict=True))
+    identities = dict(zip(places_of(found), found["identity"].to_pylist(), strict=True))
     raw = divided(records, places(found))[1]
-    return raw, [identities[place] for place in _placed(raw)]
+    return raw, [identities[place] for place in places_of(raw)]
 
 
 def _retracted(raw: pa.Table, revisions: Sequence[Revision]) -> Decoded:
@@ -116,8 +116,8 @@ def _retracted(raw: pa.Table, revisions: Sequence[Revision]) -> Decoded:
 
 def _superseded(raw: pa.Table, contents: dict[int, Content], later: Contracts) -> Decoded:
     """The facts of the other content; rejects with the raw bytes."""
-    read, row_of = read_as(raw, contents, later), {place: row for row, place in enumerate(_placed(raw))}
-    rejects, refused = read.rejects, pa.array([row_of[place] for place in _placed(read.rejects)], pa.int64())
+    read, row_of = read_as(raw, contents, later), {place: row for row, place in enumerate(places_of(raw))}
+    rejects, refused = read.rejects, pa.array([row_of[place] for place in places_of(read.rejects)], pa.int64())
     for name in CONTENT:
         rejects = _with(rejects, name, raw[name].take(refused))
     return Decoded(read.facts, rejects)
@@ -129,10 +129,6 @@ def _at(rows: pa.Table, records: pa.Table) -> pa.Table:
     for name in ("topic", "offset"):
         rows = _with(rows, name, records[name].take(numbers))
     return rows
-
-
-def _placed(rows: pa.Table) -> list[Place]:
-    return [Place(**place) for place in places(rows).to_pylist()]
 
 
 def _with(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:

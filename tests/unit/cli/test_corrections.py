@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from spark_jobs.speed import revise
 from spark_jobs.speed.revise import Reviser
 from spark_jobs.storage import log_reader
 from tests.local_platform import Platform, event
+from tests.platform import await_true
 
 WRONG = {**event("sentence_posted"), "txt": "early bird"}
 del WRONG["text"]
@@ -47,19 +48,27 @@ def tidemark(platform: Platform) -> Callable[..., Any]:
 
 @contextmanager
 def answering(platform: Platform) -> Iterator[None]:
-    store, ended = ledger.open(), threading.Event()
-    reviser = reviser_of(store, lambda said: platform.land(said=said))
+    store = ledger.open()
+    with running(reviser_of(store, lambda said: platform.land(said=said))):
+        yield
+    store.close()
+
+
+@contextmanager
+def running(reviser: Reviser) -> Iterator[None]:
+    """It answers as housekeeping does, which goes on after an error."""
+    ended = threading.Event()
 
     def loop() -> None:
         while not ended.wait(0.05):
-            reviser.answer()
+            with suppress(ValueError):
+                reviser.answer()
 
     thread = threading.Thread(target=loop)
     thread.start()
     yield
     ended.set()
     thread.join()
-    store.close()
 
 
 def reviser_of(store: ledger.Store, land: Callable[[Sequence[Revision]], int]) -> Reviser:
@@ -133,8 +142,7 @@ def test_a_request_that_nobody_answers_is_told(platform: Platform) -> None:
     done = CliRunner().invoke(main, ["retract", *of])
     assert done.exit_code == 0 and "it lands when the speed application looks" in done.output
     with answering(platform):
-        while not said():
-            pass
+        await_true(lambda: bool(said()), 30, "nothing is said")
     assert [action for _, action, _ in said()] == [Action.RETRACT]
 
 
@@ -158,3 +166,26 @@ def test_i13_a_speed_application_that_dies_over_a_request_lands_it_once(platform
     answered = store.answered(number)
     assert answered is not None and answered.answer == {"lsn": 2}
     store.close()
+
+
+def test_what_cannot_be_landed_is_told_and_holds_up_nobody(platform: Platform) -> None:
+    def refuse(_: Sequence[Revision]) -> int:
+        raise ValueError("no room")
+
+    store = ledger.open()
+    of = ("sentence_posted", GOOD["event_id"], "--reason", "wrong")
+    CliRunner().invoke(main, ["retract", *of, "--wait", "0"])
+    with pytest.raises(ValueError, match="no room"):
+        reviser_of(store, refuse).answer()
+    reviser_of(store, lambda said: platform.land(said=said)).answer()
+    assert said() == [], "it is not asked again"
+    with running(reviser_of(store, refuse)):
+        done = CliRunner().invoke(main, ["retract", *of])
+    assert done.exit_code == 1 and "it could not be landed: no room" in done.output
+    store.close()
+
+
+def test_a_reason_is_no_markup_and_steers_no_terminal(tidemark: Callable[..., Any]) -> None:
+    tidemark("retract", "sentence_posted", GOOD["event_id"], "--reason", "[/b]\x1b[31m", "--by", "ada")
+    told = tidemark("revisions")
+    assert "[/b]" in told.replace("\n", "") and "\x1b" not in told

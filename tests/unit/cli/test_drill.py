@@ -38,7 +38,7 @@ def _home(platform_home: Path) -> None:
         (["--to-lsn=3"], 2, "--to-lsn goes with --from-lsn"),
         (["--from-lsn=3", "--to-lsn=2"], 2, "--to-lsn goes with --from-lsn"),
         (["--only=reboot"], 2, "reboot"),
-        (["--run-id=../up"], 2, "cannot name a drill"),
+        (["--run-id=../up"], 2, "cannot name a run"),
         ([], 1, "nothing has landed yet"),
     ],
 )

@@ -17,6 +17,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from infra.embedded.shadow import free_ports
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.runs import AGREEMENT
 from spark_jobs.ledger.schema import Run
@@ -25,7 +26,6 @@ from spark_jobs.ledger.store import Store
 from spark_jobs.settings import ROOT, settings
 from spark_jobs.speed.metrics import FAMILIES, PROBLEM, Metrics, offered
 from spark_jobs.speed.status import Status
-from tests.platform import free_ports
 from tests.publishing import computed, landed
 
 DASHBOARD = ROOT / "infra/grafana/tidemark.json"
