@@ -3,29 +3,22 @@
 coverage, duplicates, verdicts, replaced days -> facts per cause -> keys, by the view's own expressions.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.row_types import COORDINATES
-from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.engine import record_outcomes
-from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
+from spark_jobs.engine.decode.by_schema import AS_LANDED
 from spark_jobs.engine.decode.joined import places
-from spark_jobs.engine.decode.reasons import Reason
-from spark_jobs.engine.dedupe import divided
 from spark_jobs.engine.partials import compute
 from spark_jobs.engine.sequences import side_input_key
-from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.quality import recompute
-from spark_jobs.quality.recompute import PLACE
+from spark_jobs.quality.reconciliation import evidence
+from spark_jobs.quality.reconciliation.evidence import Facts
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 
 NOT_COVERED = "not_covered"
@@ -35,7 +28,6 @@ REVISED = "revised"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
-Facts = Mapping[str, pa.Table]
 
 
 class Causes:
@@ -46,12 +38,12 @@ class Causes:
         self.old_cut, self.new_cut, self.changed = old_cut, new_cut, changed
         self.coverage = coverage.covered(old_cut)
         layers = {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
-        con = duckdb_reader.connect(layers)
-        self.unmarked = _unmarked(con, old_cut, new_cut)
-        self.accepted_later = _accepted_later(con, old_cut, new_cut)
-        self.revised = _revised(con, old_cut, new_cut, (AS_LANDED, new_cut))
-        self.revised_before = _revised(con, 0, old_cut, (old_cut, new_cut))
-        self.rejects_of_speed = _rejects_of_speed(con, old_cut, new_cut)
+        con, history = duckdb_reader.connect(layers), log_reader.read_schema_history()
+        self.unmarked = evidence.unmarked(con, history, old_cut, new_cut)
+        self.accepted_later = evidence.accepted_later(con, history, old_cut, new_cut)
+        self.revised = evidence.revised(con, history, (old_cut, new_cut), (AS_LANDED, new_cut))
+        self.revised_before = evidence.revised(con, history, (0, old_cut), (old_cut, new_cut))
+        self.rejects_of_speed = evidence.rejects_of_speed(con, old_cut, new_cut)
 
     def seen_otherwise(self, view: View) -> pa.Table:
         """The places of the records of which the layers were bound to see different facts, or one saw none."""
@@ -117,7 +109,7 @@ class UnbuiltCauses(Causes):
         con = recompute.later(head, above=cut)
         con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
         con.register("log", duckdb_reader.dataset(tables.MASTER_LOG))
-        self.unmarked, self.accepted_later = _unmarked(con, cut, head), {}
+        self.unmarked, self.accepted_later = evidence.unmarked(con, log_reader.read_schema_history(), cut, head), {}
         self.revised, self.revised_before = {}, {}
         self._facts_past_cut = {
             event_type: con.sql(f"FROM facts_{event_type}").to_arrow_table()
@@ -134,100 +126,6 @@ class UnbuiltCauses(Causes):
             facts = self._facts_past_cut[event_type]
             if (mine := facts.filter(pc.is_in(facts["lsn"], lsns))).num_rows:
                 yield {event_type: mine}
-
-
-def _unmarked(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
-    """The `duplicates` of (above, upto] that the speed layer had counted, as the facts it saw.
-
-    And their outcomes: the speed layer's, if the record came late, and the batch layer's. `con` has the relations
-    `duplicates`, `partials` (the speed layer's) and `log`.
-    """
-    within = f"lsn > {above:d} AND lsn <= {upto:d}"
-    con.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {PLACE} FROM duplicates WHERE {within} "
-        f"EXCEPT {_named(row_types.DUPLICATE_ROW)} AND {within}"
-    )
-    [(first, last)] = con.execute("SELECT min(lsn), max(lsn) FROM counted").fetchall()
-    if first is None:
-        return {}
-    records = _records(con, "counted", first, last)
-    return record_outcomes.either_way(decode_logged(records, log_reader.read_schema_history()).facts)
-
-
-def _named(kind: str) -> str:
-    """SELECT of the coordinates in the control rows of a kind."""
-    return f"SELECT lsn, control.topic, control.partition, control.\"offset\" FROM partials WHERE view = '{kind}'"
-
-
-def _rejects_of_speed(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> pa.Table:
-    """What views rejected in the speed layer: view (column), place, event_type, field."""
-    return con.sql(
-        f'SELECT control.view, lsn, control.topic, control.partition, control."offset", control.event_type, '
-        f"control.field FROM partials WHERE view = '{row_types.REJECT_ROW}' AND control.view IS NOT NULL "
-        f"AND lsn > {above:d} AND lsn <= {upto:d}"
-    ).to_arrow_table()
-
-
-def _accepted_later(con: duckdb.DuckDBPyConnection, above: int, upto: int) -> Facts:
-    """What the speed layer rejected in (above, upto] and the batch layer accepts, by schemas that came in between.
-
-    As facts, and with the outcomes that either layer has of them.
-    """
-    history = log_reader.read_schema_history()
-    if not history.within(above, upto):
-        return {}
-    con.execute(
-        f"CREATE TEMP TABLE rejected AS {_named(row_types.REJECT_ROW)} "
-        f"AND control.view IS NULL AND lsn > {above:d} AND lsn <= {upto:d}"
-    )
-    records = _records(con, "rejected", above + 1, upto)
-    accepted = record_outcomes.countable(decode_logged(records, history, upto).facts)
-    return _two_ways(divided(records, _places(accepted))[1], history, AS_LANDED, upto)
-
-
-def _revised(con: duckdb.DuckDBPyConnection, above: int, upto: int, cuts: tuple[int, int]) -> Facts:
-    """The records of (above, upto] that are read otherwise at the second cut than at the first, by revisions.
-
-    As the facts that they are at either, with their outcomes. `con` has the relations `duplicates` and `log`.
-    """
-    history = log_reader.read_schema_history()
-    said = history.revisions.within(max(cuts[0], above), cuts[1])
-    if not said or upto <= above:
-        return {}
-    con.register("places", pa.Table.from_pylist([one.place._asdict() for one in said], pa.schema(COORDINATES)))
-    of_facts = pa.array([one.identity for one in said if one.identity is not None], pa.binary())
-    con.register("identities", pa.table({"identity": of_facts}))
-    con.register("quarantine", duckdb_reader.dataset(tables.QUARANTINE))
-    found = [f"SELECT {PLACE} FROM places", f"SELECT {PLACE} FROM quarantine WHERE reason = '{Reason.RETRACTED}'"]
-    stored = ["duplicates"]
-    for number, event_type in enumerate(sorted({one.event_type for one in said if one.event_type is not None})):
-        con.register(f"stored_{number}", duckdb_reader.dataset(tables.facts(event_type)))
-        stored.append(f"stored_{number}")
-    found += [f"SELECT {PLACE} FROM {rows} SEMI JOIN identities USING (identity)" for rows in stored]
-    con.execute(f"CREATE OR REPLACE TEMP TABLE revised AS {' UNION '.join(found)}")
-    return _two_ways(_records(con, "revised", above + 1, upto), history, *cuts)
-
-
-def _two_ways(records: pa.Table, history: SchemaHistory, before: int, after: int) -> Facts:
-    """The facts that records are at two cuts, as one of them, and the outcomes of either."""
-    both = defaultdict[str, list[pa.Table]](list)
-    for cut in (before, after):
-        for name, rows in decode_logged(records, history, cut).facts.items():
-            both[name].append(rows)
-    return record_outcomes.either_way({name: pa.concat_tables(rows) for name, rows in both.items()})
-
-
-def _places(facts: Facts) -> pa.Table:
-    return pa.concat_tables([pa.schema(COORDINATES).empty_table(), *map(places, facts.values())])
-
-
-def _records(con: duckdb.DuckDBPyConnection, places: str, first: int, last: int) -> pa.Table:
-    """The records of [first, last] whose coordinates are in the table `places` of `con`."""
-    records = con.sql(
-        f"SELECT {listed(row_types.RECORD.names, Dialect.DUCKDB)} FROM (SELECT * FROM log "
-        f"WHERE kind = 'record' AND lsn BETWEEN {first:d} AND {last:d}) SEMI JOIN {places} USING ({PLACE})"
-    )
-    return records.to_arrow_table().cast(row_types.RECORD)
 
 
 def _facts_where(event_types: Iterable[str], of: ds.Expression) -> Iterator[Facts]:
