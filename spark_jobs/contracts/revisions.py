@@ -92,6 +92,11 @@ class InForce:
         return frozenset(said.event_type for said in self.by_identity.values() if said.event_type is not None)
 
     @cached_property
+    def identities(self) -> pa.Array:
+        """Of those facts."""
+        return pa.array(self.by_identity, row_types.FACT.field("identity").type)
+
+    @cached_property
     def lsns(self) -> pa.Array:
         """Of the quarantined records about which something was said."""
         return pa.array(sorted({place.lsn for place in self.by_place}), pa.int64())

@@ -19,7 +19,7 @@ from spark_jobs.engine.decode import identity
 from spark_jobs.engine.decode.assemble import Decoded, bare
 from spark_jobs.engine.decode.joined import joined, places, places_of, with_facts
 from spark_jobs.engine.decode.reasons import Reason
-from spark_jobs.engine.dedupe import WIDTH, divided
+from spark_jobs.engine.dedupe import divided
 
 CONTENT = ("topic", "key", "value", "headers")
 NOTHING = Decoded({}, row_types.REJECT.empty_table())
@@ -45,9 +45,8 @@ def revised(decoded: Decoded, records: pa.Table, said: InForce, later: Contracts
     These are rejects, as are the former where the schemas refuse what is to be read in their place.
     """
     facts, found = dict(decoded.facts), list[pa.Table]()
-    wanted = pa.array(said.by_identity, pa.binary(WIDTH))
     for event_type in said.event_types & facts.keys():
-        is_named = pc.is_in(facts[event_type]["identity"], wanted)
+        is_named = pc.is_in(facts[event_type]["identity"], said.identities)
         if (hit := facts[event_type].filter(is_named)).num_rows:
             found.append(places(hit).append_column("identity", hit["identity"]))
             facts[event_type] = facts[event_type].filter(pc.invert(is_named))
