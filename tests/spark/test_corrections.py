@@ -10,17 +10,14 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.revisions import Action, Revision
 from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.publication.publish import ensure_serving
-from spark_jobs.quality import recompute
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, REVISED
-from spark_jobs.quality.verification import recompute_checks
-from spark_jobs.quality.verification.findings import State
 from spark_jobs.serving import quarantine, revising
 from spark_jobs.serving.explain import explain
 from spark_jobs.serving.quarantine import Rule, Which
 from spark_jobs.serving.revising import Said
 from spark_jobs.storage import coverage, log_reader, tables
 from tests.spark.lake import Lake, event
-from tests.spark.test_schemas_in_force import causes, page, sentence, words
+from tests.spark.test_schemas_in_force import causes, page, sentence, stands, words
 
 pytestmark = pytest.mark.spark
 VIEWS = ("word_count", "page_views_per_user_hour", "sessions", "vitals_by_person_hour", "late_and_rejected")
@@ -58,12 +55,6 @@ def served(lake: Lake) -> dict[str, Any]:
         "sessions": lake.rows("SELECT pages, exit_url FROM serving.sessions"),
         "heart": lake.rows("SELECT max_heart_rate FROM serving.vitals_by_person_hour"),
     }
-
-
-def stands(lake: Lake) -> bool:
-    """I7, a rebuild at the same cut changes nothing: neither facts nor quarantine nor duplicates."""
-    cut = lake.store.current_publication().cut
-    return recompute_checks.facts_stand(recompute.facts(cut, cut=cut), cut).state is State.HOLDS
 
 
 def test_what_is_said_of_records_counts_in_both_layers_from_the_next_publication_on(lake: Lake) -> None:
