@@ -24,6 +24,9 @@ def said_of(chance: random.Random, record: dict[str, Any], lsns: int) -> Iterato
     at, where = datetime(2026, 3, 1, tzinfo=UTC), Place(*(record[name] for name, _ in row_types.COORDINATES))
     for lsn in sorted(chance.choices(range(record["lsn"] + 1, lsns + 3), k=chance.choice((1, 1, 2)))):
         action = chance.choice([one for one in Action if (one in OF_QUARANTINE) != bool(facts)])
+        if action is Action.ERASE:
+            yield Revision(lsn, action, where, "why", "ada", at, "r")
+            continue
         value = (record["value"] or b"").replace(b"2023-", b"2024-") or None
         mended = value if facts else json.dumps(chance.choice(project_contracts().of("page_viewed").examples)).encode()
         content = Content(record["topic"] if facts else "page_viewed", record["key"], mended, ())

@@ -35,6 +35,8 @@ COMMANDS = {
     "supersede": "spark_jobs.cli.corrections:supersede",
     "restore": "spark_jobs.cli.corrections:restore",
     "revisions": "spark_jobs.cli.corrections:revisions",
+    "erase": "spark_jobs.cli.erasure:erase",
+    "erasures": "spark_jobs.cli.erasure:erasures",
     "drill": "spark_jobs.cli.drill:drill",
     "model": "spark_jobs.cli.model:model",
     "pin": "spark_jobs.cli.pin:pin",

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from jsonschema import Draft202012Validator, SchemaError
 
-from spark_jobs.contracts import compatibility, field_paths, row_types
+from spark_jobs.contracts import compatibility, erasures, field_paths, row_types
 from spark_jobs.contracts.model import (
     DELETED,
     ENVELOPE,
@@ -34,7 +34,7 @@ from spark_jobs.settings import settings
 
 KEYWORDS = {
     "type", "const", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "format",
-    "title", "description", "examples", field_paths.KEYWORD,
+    "title", "description", "examples", field_paths.KEYWORD, erasures.KEYWORD,
 }  # fmt: skip
 OBJECT_KEYWORDS = {"$schema", "$id", "$comment", "title", "description", "type", "properties", "required", "examples"}
 TIDEMARK_KEYWORDS = {"topic", "key", "compacted", "noted", "owner", "examples_bad"}
@@ -122,6 +122,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
     if len(scalar) != 1 or not scalar <= ARROW.keys():
         raise ValueError(f"field {name}: type must be one of {sorted(ARROW)}, or such a type and null")
     field_paths.check(name, schema)
+    erasures.check(name, schema)
     if not _PATTERN.fullmatch(schema.get("pattern", "^$")):
         raise ValueError(f"field {name}: the pattern must be ^...$ of ASCII literals and [classes], no \\d, \\w or dot")
     if schema.get("format", "date-time") != "date-time":

@@ -30,9 +30,12 @@ class Action(StrEnum):
     RETRACT = "retract"  # a fact, and whatever repeats it, does not count
     SUPERSEDE = "supersede"  # a fact, and whatever repeats it, is read as another one of the same event id
     RESTORE = "restore"  # what was said of a fact before is taken back
+    ERASE = "erase"  # a record about somebody who is to be forgotten; in time its bytes leave the log
 
 
 OF_QUARANTINE = frozenset({Action.READMIT, Action.DISCARD})
+ERASED = "erased"
+"""The action of an entry that tells what was erased, and decides nothing: the records' own rows say it."""
 
 
 class Place(NamedTuple):
@@ -101,6 +104,16 @@ class InForce:
         """Of the quarantined records about which something was said."""
         return pa.array(sorted({place.lsn for place in self.by_place}), pa.int64())
 
+    @cached_property
+    def erased(self) -> Mapping[Place, Revision]:
+        """Of the records that are erased, and may still have their bytes."""
+        return {place: said for place, said in self.by_place.items() if said.action is Action.ERASE}
+
+    @cached_property
+    def erased_lsns(self) -> pa.Array:
+        """Of those records."""
+        return pa.array(sorted({place.lsn for place in self.erased}), pa.int64())
+
 
 @dataclass(frozen=True)
 class Revisions:
@@ -130,6 +143,10 @@ class Revisions:
         newest = self.at(self.entries[-1].lsn) if self.entries else InForce()
         every = {said.place: said for said in newest.by_identity.values()} | dict(newest.by_place)
         return {place: said for place, said in every.items() if said.content is not None}
+
+    def without(self, places: Mapping[Place, object]) -> "Revisions":
+        """Those about other records."""
+        return Revisions(tuple(said for said in self.entries if said.place not in places))
 
     def _upto(self, lsn: int) -> int:
         return bisect_right(self.entries, lsn, key=lambda said: said.lsn)
@@ -173,7 +190,32 @@ def _row(said: Revision, landed_on: date) -> dict[str, Any]:
 
 def from_rows(logged: Iterable[Mapping[str, Any]]) -> Revisions:
     """The revisions in the log's rows of that kind, in any order."""
-    return Revisions(tuple(sorted(map(_revision, logged), key=lambda said: said.lsn)))
+    still = (row for row in logged if not tells_erased(row))
+    return Revisions(tuple(sorted(map(_revision, still), key=lambda said: said.lsn)))
+
+
+def erased_row(said: Sequence[Revision], landed_on: date) -> pa.Table:
+    """What stands in the log in the place of the erasures of one lsn once the bytes are gone: which records they were,
+    whose word it was, and why. `value`: their places, as an Arrow stream."""
+    first, places = (
+        said[0],
+        pa.Table.from_pylist([one.place._asdict() for one in said], pa.schema(row_types.COORDINATES)),
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, places.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(places)
+    about = {"action": ERASED, "reason": first.reason, "by": first.by, "request": first.request}
+    row = {
+        **{"lsn": first.lsn, "landed_on": landed_on, "kind": row_types.REVISION_ROW, "timestamp": first.at},
+        "value": sink.getvalue().to_pybytes(),
+        "headers": [{"key": f"{ABOUT}{name}", "value": text.encode()} for name, text in about.items()],
+    }
+    return pa.Table.from_pylist([row], schema=row_types.LOG)
+
+
+def tells_erased(row: Mapping[str, Any]) -> bool:
+    """Whether the row of that kind only tells what was erased."""
+    return {"key": f"{ABOUT}action", "value": ERASED.encode()} in row["headers"]
 
 
 def _revision(row: Mapping[str, Any]) -> Revision:

@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.contracts import row_types
+from spark_jobs.contracts import erasures, row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError, Contracts
 from spark_jobs.contracts.revisions import Revision, Revisions
 from spark_jobs.settings import settings
 
-TELLING = {"title", "description", "examples", "$comment", "$id", "$schema", "owner", "examples_bad"}
+TELLING = {"title", "description", "examples", "$comment", "$id", "$schema", "owner", "examples_bad", erasures.KEYWORD}
 """Keywords of a schema that tell people something and decide nothing."""
 
 

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -134,6 +134,14 @@ class Sessions:
         with Session(engine, expire_on_commit=False) as session, session.begin():
             _lock(session.connection())
             yield session
+
+    def compact(self) -> None:
+        """Leave nothing of removed rows in the ledger's file; PostgreSQL does so by itself."""
+        if self.engine.dialect.name != "sqlite":
+            return
+        with closing(self.engine.raw_connection()) as connection:
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                connection.cursor().execute(statement)
 
     @contextmanager
     def read(self) -> Iterator[Session]:

@@ -50,6 +50,7 @@ class Base(DeclarativeBase):
         datetime: Instant,
         dict[str, Any]: JSON,
         list[str]: JSON,
+        list[int]: JSON,
         list[dict[str, Any]]: JSON,
         int: BigInteger().with_variant(Integer, "sqlite"),
     }
@@ -331,6 +332,27 @@ class Replay(Base):
     approved_at: Mapped[datetime | None]
     cancelled_by: Mapped[str | None]
     cancelled_at: Mapped[datetime | None]
+
+
+class Erasure(Base):
+    """Records about somebody that are to be erased. The subject is not kept: `kind` says what it was.
+
+    requests: of the revisions; lsn: their last one, once they have landed; first_lsn: of the oldest record.
+    outcome: what was ended and removed by it.
+    """
+
+    __tablename__ = "erasures"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    kind: Mapped[str]
+    reason: Mapped[str] = mapped_column(Text)
+    asked_by: Mapped[str]
+    asked_at: Mapped[datetime] = mapped_column(default=now)
+    records: Mapped[int]
+    first_lsn: Mapped[int]
+    requests: Mapped[list[int]]
+    lsn: Mapped[int | None]
+    finished_at: Mapped[datetime | None] = mapped_column(index=True)
+    outcome: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
 MIRRORED = tuple(sorted(Base.metadata.tables.keys() - {"meta", "leases"}))

@@ -8,6 +8,7 @@ from sqlalchemy import URL
 
 from spark_jobs.ledger.alarms import Alarms
 from spark_jobs.ledger.database import LedgerError, connect
+from spark_jobs.ledger.erasures import Erasures
 from spark_jobs.ledger.forgetting import Forgetting
 from spark_jobs.ledger.leases import Busy
 from spark_jobs.ledger.messages import Messages
@@ -22,8 +23,10 @@ from spark_jobs.ledger.view_versions import ViewVersions
 __all__ = ["Busy", "LedgerError", "Merged", "RunActive", "Store", "open"]
 
 
-class Store(Messages, Alarms, Runs, Replays, Publications, ViewVersions, ModelVersions, Verifications, Forgetting):
-    """Messages, alarms, leases, runs, replays, publications and pins, definitions, models, checks, and their end."""
+class Store(
+    Messages, Alarms, Runs, Replays, Publications, ViewVersions, ModelVersions, Verifications, Erasures, Forgetting
+):
+    """Messages, alarms, leases, runs, replays, publications and pins, definitions, models, checks, erasures."""
 
 
 def open(at: URL | None = None) -> Store:

@@ -80,7 +80,7 @@ def drop(execute: Execute, store: Store, name: str) -> None:
     """Remove the schema, then the pin. LedgerError where there is no such pin."""
     name = checked(name)
     if store.pin(name) is None:
-        raise LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
+        raise _unknown(store, name)
     execute(f"DROP SCHEMA IF EXISTS {schema(name)} CASCADE")
     store.drop_pin(name)
 
@@ -89,8 +89,14 @@ def by_files(store: Store, views: Views, name: str) -> LocalAnswers:
     """What the pin's views answer, from the tables' files: by delta-rs and DuckDB, without a server. LedgerError."""
     pin = store.pin(checked(name))
     if pin is None:
-        raise LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
+        raise _unknown(store, checked(name))
     return LocalAnswers(views, _sources(views, store, pin), pin.head, pin.now)
+
+
+def _unknown(store: Store, name: str) -> LedgerError:
+    if (erasure := store.ended_by_erasure(name)) is not None:
+        return LedgerError(f"erasure {erasure} has ended the pin {name}: it showed somebody who is forgotten")
+    return LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
 
 
 def due(store: Store) -> list[Pin]:

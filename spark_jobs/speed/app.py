@@ -38,6 +38,7 @@ from spark_jobs.speed.alerts import Alerts
 from spark_jobs.speed.catalog_names import NamesForReaders
 from spark_jobs.speed.continuity import Range
 from spark_jobs.speed.distributed import StagedBatch, take
+from spark_jobs.speed.erase import Eraser
 from spark_jobs.speed.housekeeping import Housekeeping
 from spark_jobs.speed.in_process import InProcessWriter
 from spark_jobs.speed.metrics import Metrics, offered
@@ -160,8 +161,7 @@ class SpeedLayer:
                 raise
             log.exception("revisions have landed at lsn %d without partials; the next start makes them", said[0].lsn)
             os._exit(1)  # no micro-batch may go on as if they had not
-        self.history = self.history.revised(said)
-        self.in_process.history = self.side_inputs.history = self.history
+        self._read_by(self.history.revised(said))
         self.status.set(lsn=self.end.lsn)
         log.info("lsn %d: %d revisions, the first %s of %s", self.end.lsn, len(said), said[0].action, said[0].place)
         return self.end.lsn
@@ -191,8 +191,20 @@ class SpeedLayer:
         self.metrics.query = query
         self.status.set(state="running")
         reviser = Reviser(self.store, self.turn, lambda: self.history, self._revise)
-        with Housekeeping(self.store, self.status, self.turn, self.fence, reviser.answer):
+        with Housekeeping(self.store, self.status, self.turn, self.fence, reviser.answer, self._erase):
             query.awaitTermination()
+
+    def _erase(self, upto: int) -> int:
+        """Take out of the hot tables, and of this process, what was erased up to an lsn; returns how many records."""
+        erased = Eraser(self.turn, self.fence).erase(self.history.revisions, upto)
+        with self.turn:
+            self._read_by(replace(self.history, revisions=self.history.revisions.without(erased)))
+            self.side_inputs = SideInputs(self.views, min(self._floors().values(), default=0), self.history)
+        return len(erased)
+
+    def _read_by(self, history: SchemaHistory) -> None:
+        """Whatever comes is read by it."""
+        self.history = self.in_process.history = self.side_inputs.history = history
 
     def micro_batch(self, batch: DataFrame, batch_id: int) -> None:
         """Land one micro-batch and compute its partials; an empty one too, as it moves the offsets on."""

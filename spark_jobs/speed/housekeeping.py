@@ -19,18 +19,30 @@ from spark_jobs.storage.fencing import Fence
 log = logging.getLogger("tidemark.speed.housekeeping")
 
 PROBLEM = "housekeeping"
+TRIM, ERASE = "trim", "erase"
+"""Requests with an lsn up to which somebody wants it."""
 TRIM_SECONDS = 3600
 """Between two looks for publications whose readers are gone."""
 
 
 class Housekeeping:
-    """A thread beside the query; `turn` is the lock that a micro-batch holds. `answer`: of other requests."""
+    """A thread beside the query; `turn` is the lock that a micro-batch holds. `answer`: of other requests.
+
+    erase: takes out what was erased up to an lsn, and returns how many records.
+    """
 
     def __init__(
-        self, store: Store, status: Status, turn: threading.Lock, fence: Fence, answer: Callable[[], None]
+        self,
+        store: Store,
+        status: Status,
+        turn: threading.Lock,
+        fence: Fence,
+        answer: Callable[[], None],
+        erase: Callable[[int], int],
     ) -> None:
         self._store, self._status, self._turn, self._fence = store, status, turn, fence
         self._answer = answer
+        self._asked = {TRIM: self._trim, ERASE: lambda upto: {"records": erase(upto)}}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._trims_at = 0.0
@@ -48,7 +60,8 @@ class Housekeeping:
             try:
                 compaction.compact(self._turn, self._fence)
                 self._answer()
-                self._trim_if_asked()
+                for kind, does in self._asked.items():
+                    self._do_if_asked(kind, does)
                 if time.monotonic() >= self._trims_at:
                     self._trims_at = time.monotonic() + TRIM_SECONDS
                     trimming.trim_unread(self._store, self._turn, self._fence)
@@ -58,11 +71,11 @@ class Housekeeping:
             else:
                 self._status.problem(PROBLEM, None)
 
-    def _trim_if_asked(self) -> None:
-        if (request := self._store.next_request("trim")) is None:
+    def _do_if_asked(self, kind: str, does: Callable[[int], dict[str, Any]]) -> None:
+        if (request := self._store.next_request(kind)) is None:
             return
         try:
-            answer = self._trim(int(request.arguments["up_to_lsn"]))
+            answer = does(int(request.arguments["up_to_lsn"]))
         except Exception as error:
             self._store.answer_request(request.id, {"error": str(error)}, failed=True)
             raise

@@ -113,13 +113,13 @@ def _written(join: Join) -> list[Written]:
         files = []
         for wanted in (is_record, ~is_record):
             file = stack.enter_context(FileWriter(root, ("landed_on", join.day)))
-            for rows in _row_groups(_read(root, join.paths, wanted)):
+            for rows in row_groups(rows_of(root, join.paths, wanted)):
                 file.add(rows)
             files += file.written()
     return files
 
 
-def _read(root: str, paths: Iterable[str], wanted: ds.Expression) -> Iterator[pa.Table]:
+def rows_of(root: str, paths: Iterable[str], wanted: ds.Expression) -> Iterator[pa.Table]:
     """The rows wanted, file by file; only row groups that have some are read."""
     fs, base = FileSystem.from_uri(root)
     schema = pa.schema([field for field in row_types.LOG if field.name != "landed_on"])
@@ -131,7 +131,7 @@ def _read(root: str, paths: Iterable[str], wanted: ds.Expression) -> Iterator[pa
             yield pa.Table.from_batches([batch])
 
 
-def _row_groups(portions: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def row_groups(portions: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows, in pieces that are worth a row group."""
     some: list[pa.Table] = []
     size = 0

@@ -222,7 +222,8 @@ def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
     files = pa.table(table.get_add_actions(flatten=True))
     for column, ranges in bounds.items():
         if f"min.{column}" in files.column_names:
-            files = files.filter(reduce(pc.or_, (_reaches(files, column, *one) for one in ranges)))
+            reaches = (_reaches(files, column, *one) for one in ranges)
+            files = files.filter(reduce(pc.or_, reaches, pa.chunked_array([[False] * files.num_rows], pa.bool_())))
     return files
 
 

@@ -5,8 +5,10 @@ records, SchemaHistory -> a stretch of lsns with the same schemas after the othe
 A record is judged by the versions in force at its lsn. A record that they reject is still a fact if the versions in
 force at the cut accept it: a schema that comes after its records takes them out of quarantine (I13). So do revisions,
 and they change or take back facts (`revised`). So the facts of a cut are decided by the log up to the cut, and by
-nothing else.
+nothing else. Erased records (`erased`) are no facts, whatever they were.
 """
+
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,7 @@ import pyarrow.compute as pc
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.decode.assemble import Decoded, bare, with_outcomes
+from spark_jobs.engine.decode.erased import divided
 from spark_jobs.engine.decode.joined import joined
 from spark_jobs.engine.decode.revised import reconsidered, revised
 
@@ -34,10 +37,13 @@ def decode_logged(records: pa.Table, history: SchemaHistory, cut: int = AS_LANDE
 
 
 def _of_era(records: pa.Table, history: SchemaHistory, lsn: int, cut: int) -> Decoded:
-    known, later = history.at(lsn), history.at(max(lsn, cut))
-    decoded, said = bare(records, known), history.revisions.at(max(lsn, cut))
+    known, later, said = history.at(lsn), history.at(max(lsn, cut)), history.revisions.at(max(lsn, cut))
+    records, erased = divided(records, said)
+    decoded = bare(records, known)
     if later is not known or said.by_place:
         decoded = reconsidered(decoded, said, known, later)
     if said.by_identity:
         decoded = revised(decoded, records, said, later)
+    if erased.num_rows:
+        decoded = replace(decoded, rejects=pa.concat_tables([decoded.rejects, erased]))
     return with_outcomes(decoded, known)

@@ -41,6 +41,7 @@ class Reason(StrEnum):
     NUMBER_TOO_LARGE = "number_too_large"  # beyond a 64-bit integer, or beyond the largest double
 
     RETRACTED = "retracted"  # it was a fact, until somebody took it back
+    ERASED = "erased"  # it was about somebody who is forgotten
 
 
 UNTYPED = frozenset({

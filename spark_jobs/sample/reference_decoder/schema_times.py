@@ -5,10 +5,11 @@ record, or NoEvent
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from spark_jobs.sample.reference_decoder import verdict
@@ -50,6 +51,8 @@ class Times:
 
     def judged(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The event of one record, as `verdict.judged`. Raises NoEvent, for the first reason."""
+        if self._newest(record, lambda one: one.action == "erase" and one.is_at(record)) is not None:
+            raise NoEvent("erased")
         event, known = self._judged(record), self._at(max(record.get("lsn", 0), self.cut))
         about = self._newest(record, lambda one: one.is_about(event, record))
         if about is None or about.action == "restore":
@@ -101,7 +104,17 @@ def times(log: ds.Dataset, cut: int) -> Times:
         begun[row["lsn"]] = names
     columns = ["lsn", "topic", "partition", "offset", "key", "value", "headers"]
     revised = log.to_table(columns, filter=ds.field("kind") == "revision").to_pylist()
-    return Times(list(begun.items()), cut, sorted(map(_said, revised), key=lambda one: one.lsn))
+    said = (one for row in revised for one in _all_said(row))
+    return Times(list(begun.items()), cut, sorted(said, key=lambda one: one.lsn))
+
+
+def _all_said(row: Mapping[str, Any]) -> Iterator[Said]:
+    """An entry about one record, or about all that were erased at once."""
+    if {"key": "revision.action", "value": b"erased"} not in row["headers"]:
+        yield _said(row)
+        return
+    for place in pa.ipc.open_stream(row["value"]).read_all().to_pylist():
+        yield Said(row["lsn"], "erase", (place["topic"], place["partition"], place["offset"]), None, {})
 
 
 def _said(row: Mapping[str, Any]) -> Said:

@@ -110,7 +110,7 @@ def test_each_record_becomes_what_its_outcome_says_for_the_reason_that_it_gives(
         expected = {i: r for i, r in enumerate(block.reasons) if block.outcomes[i] == "rejected"}
         assert rejected == expected
         seen.update(rejected.values())
-    never = {"unknown_topic", "bad_key", "unknown_version", "number_too_large", "wrong_topic", "retracted"}
+    never = {"unknown_topic", "bad_key", "unknown_version", "number_too_large", "wrong_topic", "retracted", "erased"}
     assert set(seen) == set(reasons.Reason) - never
 
 

@@ -1,0 +1,125 @@
+"""Finish an erasure: nothing that readers, or anybody with the files, can come back to has the records any more.
+
+revisions that landed -> a publication past them, marts made of it -> what showed the records is ended (publications,
+pins, builds, pages) -> its files are deleted -> the speed application takes the bytes out of the log (I18).
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import Any
+
+from deltalake import DeltaTable
+from pyarrow.fs import FileSelector, FileSystem, FileType
+
+from spark_jobs.ledger.schema import Erasure, Publication
+from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication import mirror, pins, retention
+from spark_jobs.publication.names import Execute
+from spark_jobs.registry.views import Views
+from spark_jobs.settings import settings
+from spark_jobs.storage import delta_log, tables
+from spark_jobs.storage.vacuum import vacuum
+
+ERASE = "erase"
+MARTS = "marts"
+Connect = Callable[[], AbstractContextManager[Execute]]
+
+
+class NotYet(LedgerError):
+    """What the erasure waits for."""
+
+
+def finish(
+    store: Store, views: Views, event_types: Iterable[str], connect: Connect, seconds: float
+) -> Iterator[tuple[Erasure, dict[str, Any]]]:
+    """Finish all erasures that readers have a publication past; with what came of each. Raises NotYet where the first
+    one waits for something, RunActive while a run is at work.
+
+    seconds: how long the speed application may take for its part.
+    """
+    while waiting := store.open_erasures():
+        erasure = waiting[0]
+        lsn, published = _past(store, erasure)
+        _marts_since(published)
+        with store.maintenance("erasure"):
+            outcome = _end(store, erasure, connect)
+            outcome["files"] = _delete(store, views, event_types)
+        outcome["erased"] = _taken_out(store, lsn, published, seconds)
+        store.finish_erasure(erasure.id, outcome)
+        mirror.mirror(store)
+        for table in tables_of("ops"):
+            vacuum(tables.path(table), hours=0)
+        yield erasure, outcome
+
+
+def _past(store: Store, erasure: Erasure) -> tuple[int, Publication]:
+    """The erasure's lsn, and the publication of whose views each has been built past it."""
+    if erasure.lsn is None:
+        raise NotYet(f"erasure {erasure.id} has not landed yet: is the speed application up? `tidemark status`")
+    published = store.current_publication()
+    cuts = {view_id: source.cut for view_id, source in store.current_sources().items()}
+    before = sorted(view_id for view_id, cut in cuts.items() if cut < erasure.lsn)
+    if published is None or published.done_at is None or before:
+        shown = f"{before[0]} shows lsn {cuts[before[0]]}" if before else "nothing is published"
+        raise NotYet(f"erasure {erasure.id} counts from lsn {erasure.lsn} on, and {shown}: a batch run comes first")
+    return erasure.lsn, published
+
+
+def _marts_since(published: Publication) -> None:
+    """Raises NotYet where a mart was made of an older publication."""
+    for table in tables_of(MARTS):
+        made = datetime.fromtimestamp(DeltaTable(tables.path(table)).history(1)[0]["timestamp"] / 1000, UTC)
+        if published.done_at is not None and made < published.done_at:
+            raise NotYet(f"{table} was made before publication {published.id}: `tidemark dbt build`, or the DAG marts")
+
+
+def tables_of(schema: str) -> list[str]:
+    """The Delta tables in a schema's folder."""
+    fs, folder = FileSystem.from_uri(f"{settings().warehouse}/{schema}.db")
+    found = fs.get_file_info(FileSelector(folder, allow_not_found=True))
+    names = sorted(one.base_name for one in found if one.type is FileType.Directory)
+    return [table for table in (f"{schema}.{name}" for name in names) if DeltaTable.is_deltatable(tables.path(table))]
+
+
+def _end(store: Store, erasure: Erasure, connect: Connect) -> dict[str, Any]:
+    """End what shows the records: pins that reach to the first of them, publications, builds of runs that failed."""
+    why = f"erasure {erasure.id}"
+    touched = [pin.name for pin in store.pins() if pin.head >= erasure.first_lsn]
+    if touched:
+        with connect() as execute:
+            for name in touched:
+                pins.drop(execute, store, name)
+    expired = store.expire_publications(datetime.now(UTC))
+    store.forget_what_was_said(why)
+    for folder in (settings().data_docs, settings().home / "gx" / "validations"):
+        shutil.rmtree(folder, ignore_errors=True)
+    return {"pins": touched, "publications": expired}
+
+
+def _delete(store: Store, views: Views, event_types: Iterable[str]) -> Mapping[str, int]:
+    """Delete every file of the batch tables and marts that their readers do not need now; how many, by table."""
+    kept: dict[str, list[int]] = retention.kept_versions(store, views)
+    for table, versions in kept.items():
+        delta_log.forget_bounds(tables.path(table), versions)
+    kept |= {name: [] for name in (*tables.decoded(event_types), tables.IDENTITIES, tables.VIEW_REJECTS)}
+    for table in tables_of(MARTS):
+        kept[table] = []
+        delta_log.forget_versions(tables.path(table))  # Spark writes the bounds of all columns into each
+    removed = {table: vacuum(tables.path(table), 0, keep) for table, keep in kept.items()}
+    return {table: files for table, files in removed.items() if files}
+
+
+def _taken_out(store: Store, lsn: int, published: Publication, seconds: float) -> int:
+    """The speed application, which alone writes the log, takes out the records; returns how many."""
+    upto = min((source.cut for source in store.current_sources().values()), default=published.cut)
+    number, until = store.request(ERASE, up_to_lsn=max(upto, lsn)), time.monotonic() + seconds
+    while (request := store.answered(number)) is None:
+        if time.monotonic() >= until:
+            raise NotYet("the speed application has not taken the records out of the log yet: ask again")
+        time.sleep(0.2)
+    if "error" in request.answer:
+        raise LedgerError(f"the speed application could not take the records out: {request.answer['error']}")
+    return int(request.answer["records"])
