@@ -22,7 +22,7 @@ from tidemark_airflow.replay_steps import Agreement
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
     "drill": ["drill"],
-    "maintenance": ["verify", "retention", "tidy", "airflow"],
+    "maintenance": ["verify", "erasures", "retention", "tidy", "airflow"],
     "maintenance_hourly": ["trim", "mirror"],
     "maintenance_weekly": ["plan", "build", "audit", "publish"],
     "marts": ["pin", "build", "docs"],
