@@ -1,0 +1,48 @@
+"""What a statement may compute with: what Spark and this door's engine take alike.
+
+A name that both have is not enough: `dayofweek` begins with 1 in Spark, with 0 in DuckDB. So there is a list, and
+tests/spark/test_second_door.py holds each entry to Spark's own answer; anything else is refused by name.
+"""
+
+from sqlglot import exp
+
+AGGREGATES = (
+    exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.Avg, exp.Count, exp.CountIf, exp.LogicalAnd, exp.LogicalOr, exp.Max,
+    exp.Median, exp.Min, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance, exp.VariancePop,
+)  # fmt: skip
+WINDOWS = (
+    exp.CumeDist, exp.DenseRank, exp.FirstValue, exp.Lag, exp.LastValue, exp.Lead, exp.Ntile, exp.PercentRank,
+    exp.Rank, exp.RowNumber,
+)  # fmt: skip
+NUMBERS = (
+    exp.Abs, exp.Ceil, exp.Exp, exp.Floor, exp.Greatest, exp.Least, exp.Ln, exp.Pow, exp.Round, exp.SafeDivide,
+    exp.Sign, exp.Sqrt,
+)  # fmt: skip
+TEXTS = (
+    exp.Concat, exp.ConcatWs, exp.Contains, exp.EndsWith, exp.Length, exp.Lower, exp.RegexpLike, exp.Replace,
+    exp.StartsWith, exp.Substring, exp.Trim, exp.Upper,
+)  # fmt: skip
+TIMES = (
+    exp.CurrentDate, exp.CurrentTimestamp, exp.DateDiff, exp.Day, exp.DayOfMonth, exp.Extract, exp.Hour,
+    exp.Minute, exp.Month, exp.Quarter, exp.Second, exp.TimestampTrunc, exp.TsOrDsAdd, exp.TsOrDsToDate, exp.UnixMicros,
+    exp.Year,
+)  # fmt: skip
+LISTS = (exp.Array, exp.ArrayContains, exp.ArraySize, exp.Explode)
+CHOICES = (exp.Case, exp.Coalesce, exp.If, exp.Nullif, exp.Exists, exp.And, exp.Or, exp.Xor)
+CASTS = (exp.Cast, exp.TryCast)
+ALIKE = frozenset((*AGGREGATES, *WINDOWS, *NUMBERS, *TEXTS, *TIMES, *LISTS, *CHOICES, *CASTS))
+
+TYPES = frozenset(
+    {exp.DataType.Type[name] for name in ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "DOUBLE", "DECIMAL", "BOOLEAN")}
+)
+"""What a value may be cast to. Numbers are cut to integers by Spark and rounded by DuckDB, and texts of numbers and
+times differ."""
+
+
+def unlike(function: exp.Func) -> str | None:
+    """What of a call is not alike, in words; None where all is."""
+    if type(function) not in ALIKE:
+        return str(function.sql("spark"))[:80]
+    if isinstance(function, CASTS) and function.to.this not in TYPES:
+        return f"a cast to {function.to.sql('spark')}"
+    return None
