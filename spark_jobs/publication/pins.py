@@ -90,7 +90,7 @@ def by_files(store: Store, views: Views, name: str) -> LocalAnswers:
     pin = store.pin(checked(name))
     if pin is None:
         raise LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
-    return LocalAnswers(views, _sources(views, store, pin), pin.head, pin.now)
+    return LocalAnswers(views, sources_of(views, store, pin), pin.head, pin.now)
 
 
 def due(store: Store) -> list[Pin]:
@@ -124,7 +124,7 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
     """Make the schema and its views; those that are there already came from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
-    sources = _sources(views, store, pin)
+    sources = sources_of(views, store, pin)
     existing = serving_views(execute, schema(pin.name))
     for view in servable(views, sources):
         if view.name not in existing:
@@ -132,7 +132,7 @@ def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
             execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")
 
 
-def _sources(views: Views, store: Store, pin: Pin) -> Mapping[str, Source]:
+def sources_of(views: Views, store: Store, pin: Pin) -> Mapping[str, Source]:
     """One per view; one that still lacked partials up to the pin's head has no answer in it."""
     sources = ready(views, store.sources(pin.publication_id), store.promoted(pin.now))
     unfilled = holes(views, sources, pin.head)

@@ -75,7 +75,7 @@ def _kind(tree: exp.Expression) -> str:
 
 def _refuse_foreign(node: exp.Expression) -> None:
     """Refuse a node that is no part of a question, or that Spark and this engine take otherwise."""
-    if isinstance(node, NEVER) or isinstance(node, exp.DDL | exp.DML) and not isinstance(node, exp.Query):
+    if isinstance(node, NEVER) or (isinstance(node, exp.DDL | exp.DML) and not isinstance(node, exp.Query)):
         raise Refusal("refused", f"{_shown(node)} is refused: this door takes a plain SELECT")
     if isinstance(node, exp.Lateral) and not isinstance(node.this, LATERAL):
         raise Refusal("refused", f"the table function {_shown(node.this)} is refused; {ELSEWHERE}")

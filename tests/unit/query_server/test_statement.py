@@ -23,7 +23,7 @@ REFUSED = {
     "ADD JAR '/tmp/x.jar'": "ADD",
     "COPY INTO marts.x FROM '/tmp'": "COPY is refused",
     "PRAGMA database_list": "PRAGMA",
-    "ATTACH '/tmp/x.db'": "refused",
+    "ATTACH '/tmp/x.db'": "not understood",
     "INSTALL httpfs": "refused",
     "SELECT 1; SELECT 2": "2 statements",
     "": "0 statements",
