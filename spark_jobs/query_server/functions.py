@@ -4,6 +4,8 @@ A name that both have is not enough: `dayofweek` begins with 1 in Spark, with 0 
 tests/spark/test_second_door.py holds each entry to Spark's own answer; anything else is refused by name.
 """
 
+from functools import reduce
+
 from sqlglot import exp
 
 AGGREGATES = (
@@ -46,3 +48,25 @@ def unlike(function: exp.Func) -> str | None:
     if isinstance(function, CASTS) and function.to.this not in TYPES:
         return f"a cast to {function.to.sql('spark')}"
     return None
+
+
+def as_in_spark(tree: exp.Query) -> None:
+    """Write into the tree what DuckDB would take otherwise: divisors, whole numbers, days, texts with NULL."""
+    for node in [*tree.find_all(exp.Div, exp.Mod, exp.IntDiv)]:
+        if not (isinstance(node.expression, exp.Literal) and float(node.expression.this)):
+            node.set("expression", _not_zero(node.expression))
+    for node in [*tree.find_all(exp.Floor, exp.Ceil)]:
+        if not node.args.get("decimals"):
+            node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")))
+    for node in [*tree.find_all(exp.TsOrDsAdd)]:
+        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("DATE")))
+    for node in [node for node in tree.find_all(exp.Concat) if type(node) is exp.Concat]:
+        joined = reduce(lambda left, right: exp.DPipe(this=left, expression=right), node.expressions)
+        node.replace(exp.Paren(this=joined))
+
+
+def _not_zero(divisor: exp.Expression) -> exp.Expression:
+    """The divisor, which is an error where it is zero."""
+    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
+    error = exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero: try_divide gives NULL")])
+    return exp.Case(ifs=[exp.If(this=is_zero, true=error)], default=divisor)

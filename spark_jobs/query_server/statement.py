@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from spark_jobs.orchestration.interface import PIN
-from spark_jobs.query_server.functions import unlike
+from spark_jobs.query_server.functions import as_in_spark, unlike
 from spark_jobs.query_server.refusal import Refusal
 
 SPARK = "databricks"
@@ -43,6 +43,7 @@ def question(text: str, schema: str) -> Question:
     for node in tree.walk():
         _refuse_foreign(node)
     tables = dict.fromkeys(_qualified(table, schema) for table in tree.find_all(exp.Table) if not _is_local(table))
+    as_in_spark(tree)
     try:
         return Question(tree.sql(DUCKDB, unsupported_level=sqlglot.ErrorLevel.RAISE), tuple(tables))
     except (sqlglot.errors.UnsupportedError, IndexError, RecursionError) as error:
