@@ -82,6 +82,8 @@ class Answers:
 
     def _named(self, tables: Any, as_of: str | None) -> tuple[Read, ...]:
         """Give the engine the names, all of one version of the hot tables."""
+        if not tables:
+            return ()
         self._relations.tidy()
         try:
             self._relations.speed.follow()

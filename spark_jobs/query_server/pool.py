@@ -101,9 +101,11 @@ class Pool:
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
         self._starting = set[asyncio.Task[None]]()
 
-    def open(self) -> None:
+    async def open(self) -> None:
+        """Start them, and wait for the first."""
         for _ in range(self._size):
             self._start_one()
+        self._free.put_nowait(await self._free.get())
 
     async def close(self) -> None:
         for task in self._starting:

@@ -41,7 +41,7 @@ class Running:
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
         """While the door is served."""
-        self._pool.open()
+        await self._pool.open()
         try:
             yield
         finally:

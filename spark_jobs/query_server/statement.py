@@ -23,7 +23,7 @@ SCHEMAS = ("serving", "marts", "ops")
 PINS = re.compile(f"pin_{PIN.pattern}")
 MOMENT = "as_of"
 """The schema of the views as of a moment that the question names; no statement can."""
-ELSEWHERE = "`--engine spark` may take it"
+ELSEWHERE = "Spark may take it: `tidemark sql --engine spark`"
 LATERAL = (exp.Explode, exp.Subquery, exp.Unnest)
 NEVER = (exp.Into, exp.Parameter, exp.Placeholder, exp.QueryTransform, exp.SessionParameter, exp.Hint)
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not know is refused here

@@ -23,7 +23,7 @@ from spark_jobs.settings import settings
 from tests.local_platform import Platform
 from tests.platform import await_true
 
-RUNAWAY = "SELECT count(*) AS n FROM " + ", ".join(f"word_count AS w{n}" for n in range(16))
+RUNAWAY = "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a WHERE n > 0) SELECT count(*) AS n FROM a"
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ def url(town: Platform, platform_home: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TIDEMARK_QUERY_PORT", str(free_ports(1)[0]))
     monkeypatch.setenv("TIDEMARK_QUERY_SECONDS", "8")
     monkeypatch.setenv("TIDEMARK_QUERY_ROWS", "10")
+    monkeypatch.setattr("spark_jobs.query_server.pool.WAIT_SECONDS", 300)
     settings.cache_clear()
     passwords(settings())
     for role in ("analyst", "service"):
@@ -39,7 +40,7 @@ def url(town: Platform, platform_home: Path, monkeypatch: pytest.MonkeyPatch) ->
     server = uvicorn.Server(configured(settings()))
     thread = threading.Thread(target=server.run)
     thread.start()
-    await_true(lambda: server.started, 60, "the server does not start")
+    await_true(lambda: server.started, 180, "the server does not start")
     yield settings().query_url
     server.should_exit = True
     thread.join()
