@@ -41,13 +41,14 @@ class Moments:
     def __init__(self, views: Views, store: Store) -> None:
         self.views, self._store = views, store
         self._pinned = lru_cache(maxsize=100)(self._of)
+        self._sources = lru_cache(maxsize=2)(store.sources)  # of a publication, by its number: it never changes
 
     def serving(self) -> Moment:
         """What is in force: the views that readers have got names for. Refusal before the first publication."""
         current = self._store.current_publication()
         if current is None:
             raise Refusal("unknown", "nothing is published yet")
-        sources = ready(self.views, self._store.sources(current), self._store.promoted())
+        sources = ready(self.views, self._sources(current.id), self._store.promoted())
         named = self._store.serving_sql()
         there = {view.name: view for view in servable(self.views, sources) if view.name in named}
         return Moment(current.id, sources, self._stored(sources), there)

@@ -44,7 +44,11 @@ class Worker:
         """A worker that has loaded what it needs. Refusal where it ends before."""
         pipe = asyncio.subprocess.PIPE
         worker = cls(await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe))
-        await worker._reply()
+        try:
+            await worker._reply()
+        except BaseException:
+            await worker.end()
+            raise
         return worker
 
     async def ask(self, request: Mapping[str, Any], limits: Limits) -> Reply:
@@ -70,8 +74,8 @@ class Worker:
         before, until = self._memory_mb(), time.monotonic() + limits.seconds
         while not (await asyncio.wait([reply], timeout=LOOK_SECONDS))[0]:
             if time.monotonic() > until:
-                hint = "TIDEMARK_QUERY_SECONDS is the limit; `--engine spark` has none"
-                raise Refusal("too_long", f"the statement took longer than {limits.seconds:g} s and was ended: {hint}")
+                long = f"the statement took longer than {limits.seconds:g} s and was ended"
+                raise Refusal("too_long", f"{long}: TIDEMARK_QUERY_SECONDS is the limit")
             if self._memory_mb() - before > 2 * limits.memory_mb:  # the engine's own limit, and as much for the rows
                 hint = "TIDEMARK_QUERY_MEMORY_MB is the limit; ask for fewer rows, or by `--engine spark`"
                 raise Refusal("out_of_memory", f"the statement took too much memory and was ended: {hint}")
@@ -110,6 +114,7 @@ class Pool:
     async def close(self) -> None:
         for task in self._starting:
             task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
         while not self._free.empty():
             await self._free.get_nowait().end()
 

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -37,8 +38,12 @@ class Question:
     tables: tuple[tuple[str, str], ...]
 
 
+@lru_cache(maxsize=500)
 def question(text: str, schema: str) -> Question:
-    """The question that a statement asks; names without a schema are of `schema`. Refusal."""
+    """The question that a statement asks; names without a schema are of `schema`. Refusal.
+
+    Dashboards ask the same again and again.
+    """
     tree = _only(text)
     for node in tree.walk():
         _refuse_foreign(node)
