@@ -30,7 +30,7 @@ TIMES = (
     exp.Year,
 )  # fmt: skip
 LISTS = (exp.Array, exp.ArrayContains, exp.ArraySize, exp.Explode)
-CHOICES = (exp.Case, exp.Coalesce, exp.If, exp.Nullif, exp.Exists, exp.And, exp.Or, exp.Xor)
+CHOICES = (exp.Case, exp.Coalesce, exp.If, exp.Nullif, exp.Exists, exp.And, exp.Or)
 CASTS = (exp.Cast, exp.TryCast)
 ALIKE = frozenset((*AGGREGATES, *WINDOWS, *NUMBERS, *TEXTS, *TIMES, *LISTS, *CHOICES, *CASTS))
 

@@ -27,6 +27,7 @@ class Logins:
     def user(self, authorization: str | None) -> User:
         """Of the header's Basic or Bearer login. Refusal."""
         name, password = _login(authorization or "")
+        self._read()
         user = self._right[self._digest(authorization)] = self._checked(name, password)
         return user
 
