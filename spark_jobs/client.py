@@ -1,10 +1,10 @@
-"""Ask the read server from Python: rows as Arrow, Polars, pandas, or plain values, each with what they are worth.
+"""Ask the read server from Python: rows as Arrow, Polars, pandas, or plain values, with what they are worth.
 
     from spark_jobs.client import connect
 
     with connect() as door:
         answer = door.sql("SELECT day, sum(orders) AS orders FROM orders_by_day GROUP BY day")
-        answer.polars(), answer.meta["lsn"]
+        polars.DataFrame(answer), answer.meta["lsn"]
 
 Standard library alone until rows are wanted as one of these.
 """
@@ -24,7 +24,6 @@ from spark_jobs.settings import NoPassword, Settings, settings
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 SECONDS = 600.0
@@ -41,7 +40,10 @@ class DoorError(Exception):
 
 @dataclass(frozen=True)
 class Rows:
-    """An answer, as an Arrow stream. meta: publication, cut, lsn, as_of, and `read`, the same of each table."""
+    """An answer, as an Arrow stream: whatever takes Arrow's C streams takes it, as `polars.DataFrame(rows)`.
+
+    meta: publication, cut, lsn, as_of, and `read`, the same of each table.
+    """
 
     stream: bytes
 
@@ -52,15 +54,12 @@ class Rows:
             table: pa.Table = stream.read_all()
         return table
 
-    def polars(self) -> "pl.DataFrame":
-        import polars as pl
-
-        frame: pl.DataFrame = pl.from_arrow(self.arrow())
-        return frame
-
     def pandas(self) -> "pd.DataFrame":
         frame: pd.DataFrame = self.arrow().to_pandas()
         return frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -298,7 +298,7 @@ class Settings(_Folders, BaseSettings):
         folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
         data = (self.home / "warehouse", self.checkpoints, self.producer_ledger, self.data_docs)
         tools = (self.home / "gx", self.dbt_dir, self.shadow_home)
-        return (*folders, *data, *tools, self.secrets_file, *sorted(self.home.glob("ledger.db*")))
+        return (*folders, *data, *tools, self.secrets_file, self.query_users, *sorted(self.home.glob("ledger.db*")))
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -106,10 +106,11 @@ class Pool:
         self._starting = set[asyncio.Task[None]]()
 
     async def open(self) -> None:
-        """Start them, and wait for the first."""
-        for _ in range(self._size):
-            self._start_one()
+        """Start the first and wait for it; the others follow while it answers."""
+        self._start_one()
         self._free.put_nowait(await self._free.get())
+        for _ in range(self._size - 1):
+            self._start_one()
 
     async def close(self) -> None:
         for task in self._starting:

@@ -22,6 +22,8 @@ from spark_jobs.query_server.kept import Kept
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.data_files import Bounds, those_within
 
+IN_ONE = 100_000
+"""Rows up to which they are copied into one piece: a scan of many small ones takes longer."""
 OPEN_SECONDS = 60.0
 """A version that was followed no longer ago has its next ones in the log; older commits are removed after minutes."""
 
@@ -59,7 +61,8 @@ class SpeedRows:
         bounds: Bounds = {"view": [(view.column, view.column)], "lsn": [(above + 1, upto)]}
         paths = those_within(self._files, bounds)["path"].to_pylist()
         read = [self._kept.rows((path, view.column), partial(self._read, path, view)) for path in paths]
-        return pa.concat_tables([columns.empty_table(), *read])
+        rows = pa.concat_tables([columns.empty_table(), *read])
+        return rows.combine_chunks() if rows.num_rows <= IN_ONE else rows
 
     def _read(self, path: str, view: View) -> pa.Table:
         there = {field.name for field in self._schema.field(view.column).type}

@@ -64,7 +64,7 @@ def basic(user: str, password: str) -> str:
 def test_the_door_answers_its_users_and_nobody_else(url: str, town: Platform) -> None:
     with connect() as door:
         answer = door.sql("SELECT * FROM orders_by_day ORDER BY store_id, day")
-        assert answer.arrow().num_rows > 0 and answer.polars().equals(pl.from_arrow(answer.arrow()))
+        assert answer.arrow().num_rows > 0 and pl.DataFrame(answer).equals(pl.from_arrow(answer.arrow()))
         assert len(answer.pandas()) == answer.arrow().num_rows
         assert (answer.meta["lsn"], answer.meta["cut"], answer.meta["publication"]) == (3, 2, 0)
         values = door.values("SELECT store_id, orders / 3 AS third FROM orders_by_day LIMIT 1")
