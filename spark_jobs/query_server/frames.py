@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 LENGTHS = struct.Struct(">IQ")
+NUMBER = struct.Struct(">I")
+"""The number of a worker's process."""
 
 
 def framed(head: Mapping[str, Any], body: bytes = b"") -> bytes:

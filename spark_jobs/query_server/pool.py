@@ -5,7 +5,6 @@ request -> a free worker -> reply, or Refusal. A worker that was ended is follow
 
 import asyncio
 import json
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,12 +14,12 @@ from typing import Any
 import psutil
 
 from spark_jobs.query_server import frames
+from spark_jobs.query_server.nursery import Nursery
 from spark_jobs.query_server.refusal import Refusal
 
 WAIT_SECONDS = 30.0
 """How long a statement waits for a free worker."""
 LOOK_SECONDS = 0.1
-COMMAND = (sys.executable, "-m", "spark_jobs.query_server.worker")
 Reply = tuple[dict[str, Any], bytes]
 
 
@@ -33,17 +32,16 @@ class Limits:
 
 
 class Worker:
-    """One process; `busy_with` is what it answers now."""
+    """One process, and the line to it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._memory = psutil.Process(process.pid)
+    def __init__(self, number: int, read: asyncio.StreamReader, write: asyncio.StreamWriter) -> None:
+        self._process = psutil.Process(number)
+        self._read, self._write = read, write
 
     @classmethod
-    async def start(cls) -> "Worker":
-        """A worker that has loaded what it needs. Refusal where it ends before."""
-        pipe = asyncio.subprocess.PIPE
-        worker = cls(await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe))
+    async def start(cls, nursery: Nursery) -> "Worker":
+        """A worker that is ready. Refusal where it ends before."""
+        worker = cls(*await nursery.worker())
         try:
             await worker._reply()
         except BaseException:
@@ -53,8 +51,7 @@ class Worker:
 
     async def ask(self, request: Mapping[str, Any], limits: Limits) -> Reply:
         """The reply, or Refusal; after one that is no reply of its own the worker has ended."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(frames.framed(request))
+        self._write.write(frames.framed(request))
         reply = asyncio.ensure_future(self._reply())
         try:
             await self._watch(reply, limits)
@@ -65,9 +62,9 @@ class Worker:
             raise
 
     async def end(self) -> None:
-        with suppress(ProcessLookupError):
+        with suppress(psutil.NoSuchProcess):
             self._process.kill()
-        await self._process.wait()
+        self._write.close()
 
     async def _watch(self, reply: "asyncio.Future[Reply]", limits: Limits) -> None:
         """Wait for the reply, and refuse where it takes longer or more than it may."""
@@ -82,18 +79,17 @@ class Worker:
 
     def _memory_mb(self) -> int:
         try:
-            return int(self._memory.memory_info().rss) >> 20
+            return int(self._process.memory_info().rss) >> 20
         except psutil.NoSuchProcess:
             return 0  # the end of its output says the same, in a moment
 
     async def _reply(self) -> Reply:
-        assert self._process.stdout is not None
         try:
-            lengths = await self._process.stdout.readexactly(frames.LENGTHS.size)
+            lengths = await self._read.readexactly(frames.LENGTHS.size)
             head, body = frames.LENGTHS.unpack(lengths)
-            said: dict[str, Any] = json.loads(await self._process.stdout.readexactly(head))
-            return said, await self._process.stdout.readexactly(body)
-        except asyncio.IncompleteReadError as error:
+            said: dict[str, Any] = json.loads(await self._read.readexactly(head))
+            return said, await self._read.readexactly(body)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise Refusal("broken", "the worker of the statement ended; the read server's log says why") from error
 
 
@@ -103,14 +99,14 @@ class Pool:
     def __init__(self, size: int, limits: Limits) -> None:
         self._size, self.limits = size, limits
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
+        self._nursery = Nursery()
         self._starting = set[asyncio.Task[None]]()
 
     async def open(self) -> None:
-        """Start the first and wait for it; the others follow while it answers."""
-        self._start_one()
-        self._free.put_nowait(await self._free.get())
-        for _ in range(self._size - 1):
+        """Start them, and wait for the first."""
+        for _ in range(self._size):
             self._start_one()
+        self._free.put_nowait(await self._free.get())
 
     async def close(self) -> None:
         for task in self._starting:
@@ -118,6 +114,7 @@ class Pool:
         await asyncio.gather(*self._starting, return_exceptions=True)
         while not self._free.empty():
             await self._free.get_nowait().end()
+        self._nursery.close()
 
     async def ask(self, request: Mapping[str, Any]) -> Reply:
         """What a worker replies. Refusal: its own, or that of a limit."""
@@ -145,7 +142,7 @@ class Pool:
         """A new worker; one that cannot start is tried again, as its cause may be gone."""
         while True:
             try:
-                self._free.put_nowait(await Worker.start())
+                self._free.put_nowait(await Worker.start(self._nursery))
                 return
             except Refusal:
                 await asyncio.sleep(1)

@@ -1,14 +1,18 @@
-"""A worker: a process that answers one request at a time, and may be ended at any moment.
+"""Workers: processes that answer one request at a time, and may be ended at any moment; and who makes them.
 
-stdin: requests -> `Answers` -> stdout: replies, as `frames` has them. Its door starts it: `python -m
-spark_jobs.query_server.worker`. What is printed goes to stderr.
+The views are loaded once, then the process forks a worker for each socket that its door hands it: it is there in a
+moment, and shares their memory. It forks while it waits, when no thread of a library holds a lock. socket: requests -> `Answers` -> replies, as `frames` has them. `pool` starts all this:
+`python -m spark_jobs.query_server.worker`.
 """
 
 import os
+import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from spark_jobs.ledger import store as ledger
 from spark_jobs.query_server import encoding, frames
@@ -18,17 +22,43 @@ from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
 
 Reply = tuple[Mapping[str, Any], bytes]
+Replies = Callable[[dict[str, Any]], Reply]
 
 
 def main() -> None:
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # nothing that is printed gets among the replies
-    answers = Answers(project_views(), ledger.open(), settings())
-    replies.write(frames.framed({"ready": True}))
-    replies.flush()
-    while (request := frames.read(sys.stdin.buffer)) is not None:
-        replies.write(frames.framed(*reply(answers, request)))
-        replies.flush()
+    views = project_views()
+    fork_for_each_socket(lambda: partial(reply, Answers(views, ledger.open(), settings())))
+
+
+def fork_for_each_socket(made: Callable[[], Replies]) -> None:
+    """Until standard input, a socket, ends: take a socket from it, and say the number of the worker that serves it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a worker's end
+    door = socket.socket(fileno=0)
+    while True:
+        said, [*lines], _, _ = socket.recv_fds(door, 1, 1)
+        if not said:
+            return
+        number = os.fork()
+        if number == 0:
+            _work(socket.socket(fileno=lines[0]), door, made)
+        os.close(lines[0])
+        door.send(frames.NUMBER.pack(number))
+
+
+def _work(line: socket.socket, door: socket.socket, made: Callable[[], Replies]) -> NoReturn:
+    """Answer until the door hangs up."""
+    try:
+        door.close()
+        replies, read, write = made(), line.makefile("rb"), line.makefile("wb")
+        write.write(frames.framed({"ready": True}))
+        write.flush()
+        while (request := frames.read(read)) is not None:
+            write.write(frames.framed(*replies(request)))
+            write.flush()
+    except Exception as error:
+        print(f"a worker ended: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(0)  # what was loaded before the fork is not this process's to tear down
 
 
 def reply(answers: Answers, request: dict[str, Any]) -> Reply:

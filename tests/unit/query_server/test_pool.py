@@ -7,29 +7,28 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.query_server import pool
+from spark_jobs.query_server import nursery, pool
 from spark_jobs.query_server.pool import Limits, Pool
 from spark_jobs.query_server.refusal import Refusal
 
 STAND_IN = """
-import os, sys, time
-from spark_jobs.query_server import frames
-out = sys.stdout.buffer
-out.write(frames.framed({"ready": True})); out.flush()
-while (request := frames.read(sys.stdin.buffer)) is not None:
+import os, time
+from spark_jobs.query_server.worker import fork_for_each_socket
+def reply(request):
     if request["do"] == "die":
         os._exit(1)
     if request["do"] == "swell":
         kept = bytearray(os.urandom(1 << 20) * 200)
         time.sleep(600)
-    out.write(frames.framed({"said": request["do"], "pid": os.getpid()}, b"body")); out.flush()
+    return {"said": request["do"]}, b"body"
+fork_for_each_socket(lambda: reply)
 """
 """Does what it is told, and needs no tables."""
 
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "COMMAND", (sys.executable, "-c", STAND_IN))
+    monkeypatch.setattr(nursery, "COMMAND", (sys.executable, "-c", STAND_IN))
 
 
 def asked(*requests: str) -> list[Any]:
