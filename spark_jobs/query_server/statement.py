@@ -103,14 +103,22 @@ def _refuse_table(table: exp.Table) -> None:
 
 
 def _is_local(table: exp.Table) -> bool:
-    """Whether the name is that of a WITH around it."""
-    return not table.db and any(table.name.lower() == name for name in _named_around(table))
+    """Whether the name is that of a WITH, for the engine, too: else it would find one of its own relations by it."""
+    return not table.db and any(table.name.lower() == cte.alias.lower() for cte in _named_around(table))
 
 
-def _named_around(node: exp.Expression) -> Iterator[str]:
-    while (node := node.parent) is not None:
-        if isinstance(node, exp.Query):
-            yield from (cte.alias.lower() for cte in node.ctes)
+def _named_around(node: exp.Expression) -> Iterator[exp.CTE]:
+    """Those that can be named there: in a WITH those before, and itself where it is recursive."""
+    while (around := node.parent) is not None:
+        if isinstance(around, exp.With):
+            before = around.expressions[: around.expressions.index(node)]
+            yield from before
+            if around.recursive and isinstance(node.this, exp.SetOperation):
+                yield node
+            around = around.parent
+        elif isinstance(around, exp.Query):
+            yield from around.ctes
+        node = around
 
 
 def _qualified(table: exp.Table, schema: str) -> tuple[str, str]:

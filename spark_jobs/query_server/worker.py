@@ -1,8 +1,9 @@
 """Workers: processes that answer one request at a time, and may be ended at any moment; and who makes them.
 
 The views are loaded once, then the process forks a worker for each socket that its door hands it: it is there in a
-moment, and shares their memory. It forks while it waits, when no thread of a library holds a lock. socket: requests -> `Answers` -> replies, as `frames` has them. `pool` starts all this:
-`python -m spark_jobs.query_server.worker`.
+moment, and shares their memory. It forks while it waits, when no thread of a library holds a lock.
+socket: requests -> `Answers` -> replies, as `frames` has them. `nursery` starts it: `python -m
+spark_jobs.query_server.worker`.
 """
 
 import os

@@ -88,6 +88,15 @@ TAKEN = {
     "WITH a AS (SELECT * FROM marts.b) SELECT * FROM a JOIN ops.runs": [("marts", "b"), ("ops", "runs")],
     "WITH a AS (SELECT 1 AS b) SELECT * FROM (SELECT * FROM a)": [],
     "SELECT * FROM (WITH a AS (SELECT 1 AS b) SELECT * FROM a) JOIN a": [("serving", "a")],
+    "WITH a AS (SELECT * FROM a) SELECT * FROM a": [("serving", "a")],
+    "WITH RECURSIVE a AS (SELECT * FROM a) SELECT * FROM a": [("serving", "a")],
+    "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a WHERE n < 9) SELECT * FROM a": [],
+    "WITH duckdb_settings AS (SELECT * FROM duckdb_settings) SELECT 1 FROM duckdb_settings": [
+        ("serving", "duckdb_settings")
+    ],
+    "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a JOIN b": [("serving", "b")],
+    "WITH a AS (WITH b AS (SELECT 1 AS n) SELECT * FROM b) SELECT * FROM a JOIN b": [("serving", "b")],
+    "WITH a AS (SELECT 1 AS n) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT * FROM b)": [],
     "SELECT user_id, page FROM sessions LATERAL VIEW explode(pages) t AS page": [("serving", "sessions")],
     "SELECT * FROM a UNION ALL SELECT * FROM marts.a": [("serving", "a"), ("marts", "a")],
 }
