@@ -41,8 +41,14 @@ TYPES = frozenset(
 times differ."""
 
 
-def unlike(function: exp.Func) -> str | None:
-    """What of a call is not alike, in words; None where all is."""
+def unlike(node: exp.Expression) -> str | None:
+    """What of a node is not alike, in words; None where all is."""
+    if isinstance(node, exp.Bracket):  # outside of the list an error, or NULL
+        return str(node.sql("spark"))[:80]
+    return _unlike(node) if isinstance(node, exp.Func) else None
+
+
+def _unlike(function: exp.Func) -> str | None:
     if type(function) not in ALIKE:
         return str(function.sql("spark"))[:80]
     if isinstance(function, CASTS) and function.to.this not in TYPES:
@@ -51,7 +57,7 @@ def unlike(function: exp.Func) -> str | None:
 
 
 def as_in_spark(tree: exp.Query) -> None:
-    """Write into the tree what DuckDB would take otherwise: divisors, whole numbers, days, texts with NULL."""
+    """Write into the tree what DuckDB would take otherwise: zeros, whole numbers, days, patterns, NULLs."""
     for node in [*tree.find_all(exp.Div, exp.Mod, exp.IntDiv)]:
         if not (isinstance(node.expression, exp.Literal) and float(node.expression.this)):
             node.set("expression", _not_zero(node.expression))
@@ -60,9 +66,24 @@ def as_in_spark(tree: exp.Query) -> None:
             node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")))
     for node in [*tree.find_all(exp.TsOrDsAdd)]:
         node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("DATE")))
+    for node in [*tree.find_all(exp.Like, exp.ILike)]:
+        if not isinstance(node.parent, exp.Escape) and not _is_plain(node.expression):
+            node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
+    for node in [*tree.find_all(exp.ArrayContains)]:
+        node.replace(exp.Paren(this=exp.Or(this=node.copy(), expression=_null_where_one_is(node.this))))
     for node in [node for node in tree.find_all(exp.Concat) if type(node) is exp.Concat]:
         joined = reduce(lambda left, right: exp.DPipe(this=left, expression=right), node.expressions)
         node.replace(exp.Paren(this=joined))
+
+
+def _is_plain(pattern: exp.Expression) -> bool:
+    return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
+
+
+def _null_where_one_is(items: exp.Expression) -> exp.Expression:
+    """NULL where an item of the list is, else false: whether a value is among unknown ones is unknown."""
+    known, every = (exp.Anonymous(this=name, expressions=[items.copy()]) for name in ("list_count", "len"))
+    return exp.Case(ifs=[exp.If(this=exp.LT(this=known, expression=every), true=exp.null())], default=exp.false())
 
 
 def _not_zero(divisor: exp.Expression) -> exp.Expression:

@@ -87,7 +87,7 @@ def _refuse_foreign(node: exp.Expression) -> None:
         raise Refusal("refused", f"the table function {_shown(node.this)} is refused; {ELSEWHERE}")
     if isinstance(node, exp.Table):
         _refuse_table(node)
-    elif isinstance(node, exp.Func) and not isinstance(node.parent, exp.Table) and (what := unlike(node)):
+    elif not isinstance(node.parent, exp.Table) and (what := unlike(node)):
         raise Refusal("refused", f"{what} is not among those that Spark and this door take alike; {ELSEWHERE}")
 
 

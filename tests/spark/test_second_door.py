@@ -34,15 +34,15 @@ x / j; x * 2; abs(x); abs(i); sign(x); sqrt(j * j); exp(0); ln(exp(1)); power(j,
 round(i); greatest(i, j); least(i, j); try_divide(i, 0); try_divide(x, j); coalesce(i, j, 0); nvl(i, 9); nullif(j, 2)
 if(i > 0, 'y', 'n'); case when i > 0 then 1 when i < 0 then -1 else 0 end; b and i > 0; b or i > 0; not b
 s || 'z'; concat(s, 'z', g); concat_ws('-', s, g); lower(s); upper(s); length(s); trim(s); substring(s, 2, 2)
-substring(s, 1, 1); replace(s, 'b', 'q'); contains(s, 'b'); startswith(s, 'A'); endswith(s, 'c'); s like 'A%'
+substring(s, 1, 1); replace(s, 'b', 'q'); contains(s, 'b'); startswith(s, 'A'); endswith(s, 'c'); s like 'A%'; s like g
 s like '%\\\\%%'; s rlike 'b'; s = 'Ab c'; s < 'b'
-year(d); month(d); day(d); quarter(d); year(t); month(t); hour(t); minute(t); second(t); extract(hour from t)
-date_add(d, 3); date_sub(d, 3); datediff(d, date'2026-01-01'); to_date('2026-03-01'); date_trunc('hour', t)
+year(d); month(d); day(d); dayofmonth(d); quarter(d); year(t); month(t); hour(t); minute(t); second(t)
+extract(hour from t); date_add(d, 3); date_sub(d, 3); datediff(d, date'2026-01-01'); to_date('2026-03-01'); date_trunc('hour', t)
 date_trunc('day', t); date_trunc('month', t); date_trunc('week', t); unix_micros(t); cast(t as date)
 cast(d as timestamp); cast(i as double); cast(x as decimal(12, 2)); cast('2026-03-01 10:00:00' as timestamp)
 cast('1.5' as double)
 try_cast('z' as double); try_cast(s as date); cast(i as boolean); timestamp'2026-03-01 10:00:00'; d >= date'2026-01-01'
-t >= timestamp'2026-01-01 00:00:00'; t + interval 1 hour; size(p); array_contains(p, 'x'); p[0]; array(i, j)
+t >= timestamp'2026-01-01 00:00:00'; t + interval 1 hour; size(p); array_contains(p, 'x'); array(i, j)
 exists (select 1 from rows r where r.i = rows.j)
 row_number() over (order by j, i, x); rank() over (order by j); dense_rank() over (order by j)
 percent_rank() over (order by j); cume_dist() over (order by j); ntile(2) over (order by j, i, x)

@@ -63,6 +63,7 @@ REFUSED = {
     "SELECT java_method('java.lang.System', 'exit', 1)": "JAVA_METHOD(",
     "SELECT dayofweek(day) FROM orders_by_day": "DAYOFWEEK(day) is not among",
     "SELECT percentile(orders, 0.5) FROM orders_by_day": "PERCENTILE(orders, 0.5) is not among",
+    "SELECT pages[0] FROM sessions": "pages[0] is not among",
     "SELECT CAST(1.5 AS BIGINT)": "a cast to BIGINT",
     "SELECT CAST(1.5 AS STRING)": "a cast to STRING",
     "SELEC 1": "not understood as Spark's SQL",
