@@ -37,7 +37,8 @@ s || 'z'; concat(s, 'z', g); concat_ws('-', s, g); lower(s); upper(s); length(s)
 substring(s, 1, 1); replace(s, 'b', 'q'); contains(s, 'b'); startswith(s, 'A'); endswith(s, 'c'); s like 'A%'; s like g
 s like '%\\\\%%'; s rlike 'b'; s = 'Ab c'; s < 'b'
 year(d); month(d); day(d); dayofmonth(d); quarter(d); year(t); month(t); hour(t); minute(t); second(t)
-extract(hour from t); date_add(d, 3); date_sub(d, 3); datediff(d, date'2026-01-01'); to_date('2026-03-01'); date_trunc('hour', t)
+extract(hour from t); date_add(d, 3); date_sub(d, 3); datediff(d, date'2026-01-01'); to_date('2026-03-01')
+date_trunc('hour', t)
 date_trunc('day', t); date_trunc('month', t); date_trunc('week', t); unix_micros(t); cast(t as date)
 cast(d as timestamp); cast(i as double); cast(x as decimal(12, 2)); cast('2026-03-01 10:00:00' as timestamp)
 cast('1.5' as double)
