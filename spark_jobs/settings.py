@@ -56,6 +56,7 @@ class _Folders:
     own_metastore_token = _Below("run/metastore.token")  # Hadoop's file with the token that our metastore wants
     metastore_login = _Below("run/metastore.login")  # the same as JSON: user, password
     shadow_home = _Below("drill")  # the home of a drill's shadow platform; gone when the drill has ended
+    query_users = _Below("query-users.json")  # who else may ask the read server, mode 0600; see `tidemark users`
     secrets_file = _Below("secrets.json")  # JSON object of generated passwords, mode 0600
 
 
@@ -91,6 +92,7 @@ class Settings(_Folders, BaseSettings):
     kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
     metastore_port: int = Field(19083, description="Hive metastore.")
     thrift_port: int = Field(19000, description="Spark Thrift Server (JDBC, PyHive, BI tools).")
+    query_port: int = Field(19080, description="The read server: SQL and keys over HTTP.")
     metrics_port: int = Field(19464, description="Metrics of the speed application, as text for Prometheus.")
     airflow_port: int = Field(18080, description="Airflow's web UI and REST API.")
 
@@ -120,6 +122,17 @@ class Settings(_Folders, BaseSettings):
     thrift_host: str | None = Field(None, description="Host of a Thrift server elsewhere.")
     thrift_user: str = Field("tidemark", description="Who logs in at the Thrift server.")
     thrift_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
+    query_host: str | None = Field(None, description="Host of a read server elsewhere.")
+    query_user: str = Field("tidemark", description="Who logs in at the read server.")
+    query_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
+    query_certificate_file: Path | None = Field(None, description="PEM: the read server's certificate; it speaks TLS.")
+    query_key_file: Path | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
+    query_ca_file: Path | None = Field(None, description="PEM: whose certificate of a read server is trusted (TLS).")
+    query_statements: int = Field(2, ge=1, description="Statements at once at the read server; others wait.")
+    query_seconds: float = Field(60, gt=0, description="How long a statement of the read server may take.")
+    query_rows: int = Field(1_000_000, ge=1, description="Rows that an answer of the read server has at most.")
+    query_answer_mb: int = Field(256, ge=1, description="Size of an answer of the read server at most.")
+    query_memory_mb: int = Field(512, ge=64, description="Memory that a statement of the read server may take.")
     airflow_host: str | None = Field(None, description="Host of an Airflow elsewhere.")
     airflow_public_url: str | None = Field(None, description="Airflow as browsers reach it, where they come by proxy.")
     warehouse_uri: str | None = Field(None, description="Warehouse folder elsewhere (HDFS, object store).")
@@ -285,7 +298,7 @@ class Settings(_Folders, BaseSettings):
         folders = (self.run_dir, self.log_dir, self.tmp_dir, self.metastore_dir, self.kafka_dir, self.airflow_dir)
         data = (self.home / "warehouse", self.checkpoints, self.producer_ledger, self.data_docs)
         tools = (self.home / "gx", self.dbt_dir, self.shadow_home)
-        return (*folders, *data, *tools, self.secrets_file, *sorted(self.home.glob("ledger.db*")))
+        return (*folders, *data, *tools, self.secrets_file, self.query_users, *sorted(self.home.glob("ledger.db*")))
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -306,6 +319,12 @@ class Settings(_Folders, BaseSettings):
     @property
     def thrift(self) -> str:
         return self.thrift_host or self.own_name
+
+    @property
+    def query_url(self) -> str:
+        """Where the commands and programs reach the read server."""
+        scheme = "https" if self.query_certificate_file or self.query_ca_file else "http"
+        return f"{scheme}://{self.query_host or self.own_name}:{self.query_port}"
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -20,6 +20,7 @@ NAMES = (
     "airflow_api_secret",
     "airflow_fernet_key",
     "thrift_password",
+    "query_password",
     "kafka_password",
     "kafka_controller_password",
     "metastore_key",

@@ -1,15 +1,16 @@
 """The parts of the embedded platform, in the order in which they are listed.
 
-settings -> [Program]. Broker and metastore first; the Thrift server and the speed application need them; Airflow
-starts beside them; the generator, which the town alone has, only when it is asked for.
+settings -> [Program]. Broker and metastore first; the Thrift server and the speed application need them; Airflow and
+the read server start beside them; the generator, which the town alone has, only when it is asked for.
 """
 
 import sys
 from functools import partial
 
 from infra.embedded import airflow, broker, thrift
+from infra.embedded.passwords import passwords
 from infra.embedded.program import Program, nothing
-from infra.embedded.readiness import metastore_answers, speed_answers
+from infra.embedded.readiness import metastore_answers, query_answers, speed_answers
 from spark_jobs.settings import ROOT, Settings
 from spark_jobs.storage.session import spark_environment
 
@@ -23,6 +24,7 @@ def programs(settings: Settings) -> list[Program]:
         _metastore(settings),
         thrift.program(settings),
         _speed(settings),
+        _query(settings),
         *airflow.programs(settings),
         *([_generator()] if settings.is_town else []),
     ]
@@ -55,6 +57,22 @@ def _speed(settings: Settings) -> Program:
         environment=spark_environment(),
         patience=900,  # its start catches up with the log
         stop_within=40,
+    )
+
+
+def _prepare_query(settings: Settings) -> None:
+    """See to it that there is a password."""
+    passwords(settings)
+
+
+def _query(settings: Settings) -> Program:
+    return Program(
+        name="query",
+        command=(str(ROOT / ".venv/bin/tidemark"), "query-server"),
+        ready=partial(query_answers, settings),
+        ports=("query_port",),
+        prepare=lambda: _prepare_query(settings),
+        stop_within=10,
     )
 
 

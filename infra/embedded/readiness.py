@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from infra.embedded.program import NotReady
+from spark_jobs.client import connect
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import Settings
 
@@ -113,6 +114,14 @@ def thrift_answers(settings: Settings) -> None:
             cursor.fetchall()
         finally:
             connection.close()
+
+
+def query_answers(settings: Settings) -> None:
+    """A statement without a table comes back through the read server, to the user that was made with the platform."""
+    with _asking(f"read server at {settings.query_url}"):
+        trusted = str(settings.query_ca_file) if settings.query_ca_file else None
+        with connect(settings.query_url, settings.query_user, settings.password("query"), trusted) as door:
+            door.values("SELECT 1 AS one")
 
 
 def speed_answers(oldest_seconds: float) -> None:

@@ -60,7 +60,8 @@ def up(parts: tuple[str, ...], generate: bool) -> None:
     with progress() as show:
         lifecycle.up(current(), show, parts, also=("generator",) if generate else ())
     show_unserved()
-    CONSOLE.print(f"Airflow: {current().airflow_page}  SQL: jdbc:hive2://{current().thrift}:{current().thrift_port}")
+    doors = f"SQL: {current().query_url}, jdbc:hive2://{current().thrift}:{current().thrift_port}"
+    CONSOLE.print(f"Airflow: {current().airflow_page}  {doors}")
 
 
 @click.command()

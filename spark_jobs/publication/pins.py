@@ -80,7 +80,7 @@ def drop(execute: Execute, store: Store, name: str) -> None:
     """Remove the schema, then the pin. LedgerError where there is no such pin."""
     name = checked(name)
     if store.pin(name) is None:
-        raise _unknown(store, name)
+        raise unknown(store, name)
     execute(f"DROP SCHEMA IF EXISTS {schema(name)} CASCADE")
     store.drop_pin(name)
 
@@ -89,11 +89,12 @@ def by_files(store: Store, views: Views, name: str) -> LocalAnswers:
     """What the pin's views answer, from the tables' files: by delta-rs and DuckDB, without a server. LedgerError."""
     pin = store.pin(checked(name))
     if pin is None:
-        raise _unknown(store, checked(name))
-    return LocalAnswers(views, _sources(views, store, pin), pin.head, pin.now)
+        raise unknown(store, checked(name))
+    return LocalAnswers(views, sources_of(views, store, pin), pin.head, pin.now)
 
 
-def _unknown(store: Store, name: str) -> LedgerError:
+def unknown(store: Store, name: str) -> LedgerError:
+    """There is no such pin, or no more."""
     if (erasure := store.ended_by_erasure(name)) is not None:
         return LedgerError(f"erasure {erasure} has ended the pin {name}: it showed somebody who is forgotten")
     return LedgerError(f"no pin is called {name}; `tidemark pin list` shows them")
@@ -130,7 +131,7 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
 def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
     """Make the schema and its views; those that are there already came from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
-    sources = _sources(views, store, pin)
+    sources = sources_of(views, store, pin)
     existing = serving_views(execute, schema(pin.name))
     for view in servable(views, sources):
         if view.name not in existing:
@@ -138,7 +139,7 @@ def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
             execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")
 
 
-def _sources(views: Views, store: Store, pin: Pin) -> Mapping[str, Source]:
+def sources_of(views: Views, store: Store, pin: Pin) -> Mapping[str, Source]:
     """One per view; one that still lacked partials up to the pin's head has no answer in it."""
     sources = ready(views, store.sources(pin.publication_id), store.promoted(pin.now))
     unfilled = holes(views, sources, pin.head)

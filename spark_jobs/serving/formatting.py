@@ -13,16 +13,12 @@ from decimal import Decimal
 from io import StringIO
 from typing import Any, Literal
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 Format = Literal["table", "csv", "json"]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Columns with their Thrift type names (`BIGINT_TYPE`), and the rows; a statement without a result has none."""
+    """Columns with the names of their types (BIGINT, or Thrift's BIGINT_TYPE), and the rows."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -46,6 +42,10 @@ def text(answer: Answer, form: Format, width: int | None = None) -> str:
 def _table(answer: Answer, width: int | None) -> str:
     if not answer.columns:
         return "done\n"
+    from rich.console import Console  # to be loaded by those alone who want a table
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(header_style="bold", row_styles=["", "dim"] if len(answer.rows) > 9 else None)
     for name, kind in zip(answer.columns, answer.types, strict=True):
         table.add_column(Text(printable(name)), justify="right" if _is_number(kind) else "left", overflow="fold")
@@ -60,7 +60,15 @@ def _table(answer: Answer, width: int | None) -> str:
 
 
 def _is_number(kind: str) -> bool:
-    return kind.removesuffix("_TYPE") in ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+    return kind.removesuffix("_TYPE").partition("(")[0] in (
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DECIMAL",
+    )
 
 
 def printable(value: str) -> str:

@@ -219,7 +219,11 @@ def discard(files: Iterable[Written]) -> None:
 
 def files_within(table: DeltaTable, bounds: Bounds) -> pa.Table:
     """The flat add actions of the files that can hold rows in the bounds; a file without statistics can."""
-    files = pa.table(table.get_add_actions(flatten=True))
+    return those_within(pa.table(table.get_add_actions(flatten=True)), bounds)
+
+
+def those_within(files: pa.Table, bounds: Bounds) -> pa.Table:
+    """The same of add actions that are read already."""
     for column, ranges in bounds.items():
         if f"min.{column}" in files.column_names:
             reaches = (_reaches(files, column, *one) for one in ranges)

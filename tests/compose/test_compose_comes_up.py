@@ -28,7 +28,7 @@ from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(5400)]
 
-DOORS = {"broker": "kafka_port", "thrift": "thrift_port", "airflow-api": "airflow_port"}
+DOORS = {"broker": "kafka_port", "thrift": "thrift_port", "query": "query_port", "airflow-api": "airflow_port"}
 TIDEMARK = [name for name, service in SERVICES.items() if service["image"] == "tidemark"]
 SECRETS = ROOT / ".secrets"
 STORE = 4711

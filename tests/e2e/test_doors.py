@@ -58,6 +58,7 @@ WORDS = (
 """What a stranger may try, in the language of one door or another."""
 NO_ANSWER = {
     "metrics_port": rb"HTTP/1\.0 .*|<!DOCTYPE HTML>.*",  # it is open, and knows no other language
+    "query_port": rb"HTTP/1\.1 40[01] .*",  # no login, or no HTTP
     "airflow_port": rb"HTTP/1\.1 .*",  # see the test of its routes
     "java": rb"![xz].*",  # py4j refuses
     "python": rb".{4}(\0\0\0\x03err)?",  # a worker's number, and that the secret is wrong
@@ -93,7 +94,7 @@ def test_c1_thrift_refuses_another_user_and_a_connection_without_sasl(platform: 
 def test_c1_a_wrong_password_is_named_by_the_command(platform: Platform, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("wrong")
     other = Platform(platform.settings.model_copy(update={"thrift_password_file": tmp_path / "wrong"}))
-    refused = other.run("sql", "select 1")
+    refused = other.run("sql", "select 1", "--engine", "spark")
     assert refused.returncode == 1
     assert "refuses tidemark's password; TIDEMARK_THRIFT_USER and TIDEMARK_THRIFT_PASSWORD_FILE" in refused.stderr
 

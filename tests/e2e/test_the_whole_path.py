@@ -254,4 +254,6 @@ def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> No
         "select 1",
         "point",
         "point by Polars",
+        "point, read server",
+        "key, read server",
     }

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs.registry.views import project_views
+from spark_jobs.serving.catalogue import is_of_the_moment
 from spark_jobs.serving.compare import compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import ROOT, settings
@@ -162,15 +163,20 @@ def assert_same(answers: Mapping[str, Rows | pa.Table], files: LocalAnswers) -> 
     """Every row of every view; texts are taken for values of the files' types."""
     assert set(answers) == set(VIEWS)
     for name, rows in answers.items():
-        view = project_views().served[name]
-        shape, expected = shape_of(view, served=True, tolerance=TOLERANCE), files.answer(view)
-        if isinstance(rows, list):
-            columns = [[row[n] for row in rows] for n in range(len(shape.columns))]
-            rows = pa.table([pa.array(column, pa.string()) for column in columns], shape.columns)
-        files.con.register("asked", rows)
-        compared = compare(files.con, expected, "FROM asked", shape)
-        assert compared.rows, f"{name} has no rows"
-        assert not compared.differing, (name, compared.first(("files", "door")))
+        assert assert_same_rows(name, rows, files), f"{name} has no rows"
+
+
+def assert_same_rows(name: str, rows: Rows | pa.Table, files: LocalAnswers) -> int:
+    """How many were compared."""
+    view = project_views().served[name]
+    shape, expected = shape_of(view, served=True, tolerance=TOLERANCE), files.answer(view)
+    if isinstance(rows, list):
+        columns = [[row[n] for row in rows] for n in range(len(shape.columns))]
+        rows = pa.table([pa.array(column, pa.string()) for column in columns], shape.columns)
+    files.con.register("asked", rows)
+    compared = compare(files.con, expected, "FROM asked", shape)
+    assert not compared.differing, (name, compared.first(("files", "door")))
+    return compared.rows
 
 
 @pytest.mark.parametrize("schema", [PIN, "serving"])
@@ -179,6 +185,22 @@ def test_i20_pyhive_gives_the_rows_of_the_files(platform: Platform, files: Local
     if schema == "serving":  # the log is quiet, but a trailing window goes on
         answers["items_sold_last_hour"] = by_pyhive(platform)["items_sold_last_hour"]
     assert_same(answers, files)
+
+
+@pytest.mark.parametrize("schema", [PIN, "serving"])
+def test_i20_the_read_server_gives_the_rows_of_the_files_for_every_view(
+    platform: Platform, files: LocalAnswers, schema: str
+) -> None:
+    names: dict[str, Any] = {}
+    exec(said("Python", platform), names)
+    there = {view["view"]: project_views().served[view["view"]] for view in names["door"].views(schema)}
+    assert there.keys() >= set(VIEWS)
+    for name, view in there.items():
+        if schema == PIN or not is_of_the_moment(view):  # the log is quiet, but the clock goes on
+            answer = names["door"].sql(f"SELECT * FROM {name}", schema)
+            assert_same_rows(name, answer.arrow(), files)
+            assert answer.meta["lsn"] == files.head
+    names["door"].close()
 
 
 Door = Callable[[Platform, Path], Mapping[str, Rows | pa.Table]]

@@ -75,9 +75,10 @@ def test_a_failed_publish_is_written_down_and_another_run_may_begin() -> None:
     assert tidemark("batch", "plan", "--run-id", "r2")[0] == 0
 
 
-@pytest.mark.parametrize(
-    "words", [("batch", "diff", "1", "2"), ("sql", "SELECT 1", "--as-of", "1")], ids=["diff", "as of"]
-)
+AS_OF = ("sql", "SELECT 1", "--as-of", "1", "--engine", "spark")
+
+
+@pytest.mark.parametrize("words", [("batch", "diff", "1", "2"), AS_OF], ids=["diff", "as of"])
 def test_a_publication_that_is_not_there_is_named(words: tuple[str, ...]) -> None:
     code, said = tidemark(*words)
     assert code == 1 and "publication 1 is not there; `tidemark batch status` lists those that are" in said

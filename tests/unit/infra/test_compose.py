@@ -17,6 +17,7 @@ PARTS = {part.name for part in programs(settings())}
 DOORS_OF_PEOPLE = {
     "broker": "TIDEMARK_KAFKA_PORT",
     "thrift": "TIDEMARK_THRIFT_PORT",
+    "query": "TIDEMARK_QUERY_PORT",
     "airflow-api": "TIDEMARK_AIRFLOW_PORT",
 }
 
@@ -67,7 +68,7 @@ def test_what_listens_does_so_on_every_network_under_its_own_name():
         name: own["TIDEMARK_ADVERTISED_HOST"] for name, own in told.items() if own.get("TIDEMARK_HOST") == "0.0.0.0"
     }
     airflow = {name: "airflow-api" for name in PARTS if name.startswith("airflow-")}
-    assert names == {"broker": "broker", "metastore": "metastore", "thrift": "thrift", **airflow}
+    assert names == {"broker": "broker", "metastore": "metastore", "thrift": "thrift", "query": "query", **airflow}
 
 
 def test_no_secret_stands_in_the_file():

@@ -40,7 +40,7 @@ def parsed(text: str) -> configparser.RawConfigParser:
 def test_every_part_is_restarted_and_leaves_no_child(here: Settings) -> None:
     conf = parsed(supervisor.configuration(here, programs(here)))
     parts = [name for name in conf.sections() if name.startswith("program:")]
-    assert len(parts) == len(programs(here)) == 9
+    assert len(parts) == len(programs(here)) == 10
     for part in parts:
         assert conf[part]["autorestart"] == conf[part]["stopasgroup"] == conf[part]["killasgroup"] == "true"
 
@@ -165,7 +165,7 @@ def test_secrets_are_made_once_and_only_their_owner_can_read_them(here: Settings
     made = passwords(here)
     assert passwords(here) == made
     assert stat.S_IMODE(here.secrets_file.stat().st_mode) == 0o600
-    assert len(set(made.values())) == len(made) == 8
+    assert len(set(made.values())) == len(made) == 9
 
 
 def test_a_secret_that_a_newer_version_wants_is_added_and_the_others_stay(here: Settings) -> None:

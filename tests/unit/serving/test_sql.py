@@ -80,7 +80,7 @@ def test_a_server_that_does_not_answer_is_said_in_one_line(
 ) -> None:
     monkeypatch.setenv("TIDEMARK_THRIFT_PORT", "1")
     settings.cache_clear()
-    refused = CliRunner().invoke(main, ["sql", "select 1"])
+    refused = CliRunner().invoke(main, ["sql", "select 1", "--engine", "spark"])
     assert refused.exit_code == 1
     assert "the Thrift server at 127.0.0.1:1 does not answer" in refused.output
     assert len(refused.output.strip().splitlines()) == 1

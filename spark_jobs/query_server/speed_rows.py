@@ -1,0 +1,91 @@
+"""The rows of `speed.partials` for questions: the newest version of the table, and of its files what was asked before.
+
+commit of the speed application -> `follow` -> files past a cut -> rows of one view, in memory. A file never changes, so
+a question reads those alone that came since the last one.
+"""
+
+import time
+from datetime import datetime
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow.fs import FileSystem
+
+from spark_jobs.contracts import row_types
+from spark_jobs.definitions.bound_view import View
+from spark_jobs.query_server.kept import Kept
+from spark_jobs.storage import duckdb_reader, tables
+from spark_jobs.storage.data_files import Bounds, those_within
+
+IN_ONE = 100_000
+"""Rows up to which they are copied into one piece: a scan of many small ones takes longer."""
+OPEN_SECONDS = 60.0
+"""A version that was followed no longer ago has its next ones in the log; older commits are removed after minutes."""
+
+
+class SpeedRows:
+    """One version of the table at a time: all views of a statement are read from it."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._table: DeltaTable | None = None
+        self._filesystem, self._base = FileSystem.from_uri(tables.path(tables.SPEED_PARTIALS))
+        self.version, self._followed = -1, 0.0
+        self.head, self.at = 0, datetime.min
+
+    def follow(self) -> None:
+        """Take the newest version. Raises NoTable before the first."""
+        now = time.monotonic()
+        if self._table is None or now - self._followed > OPEN_SECONDS:
+            duckdb_reader.version(tables.SPEED_PARTIALS)
+            self._table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
+        else:
+            self._table.update_incremental()
+        self._followed = now
+        if self._table.version() != self.version:
+            self.version = self._table.version()
+            self._files = pa.table(self._table.get_add_actions(flatten=True))
+            self._schema = pa.schema(self._table.schema())
+            self._find_head()
+
+    def of(self, view: View, above: int, upto: int | None) -> pa.Table:
+        """lsn and partials of the view, of the lsns in (above, upto] and of others that lie in the same files."""
+        columns = pa.schema([("lsn", pa.int64()), *view.partial_schema])
+        if view.column not in self._schema.names:
+            return columns.empty_table()
+        bounds: Bounds = {"view": [(view.column, view.column)], "lsn": [(above + 1, upto)]}
+        paths = those_within(self._files, bounds)["path"].to_pylist()
+        read = [self._kept.rows((path, view.column), partial(self._read, path, view)) for path in paths]
+        rows = pa.concat_tables([columns.empty_table(), *read])
+        return rows.combine_chunks() if rows.num_rows <= IN_ONE else rows
+
+    def _read(self, path: str, view: View) -> pa.Table:
+        there = {field.name for field in self._schema.field(view.column).type}
+        columns = {
+            field.name: pc.field(view.column, field.name) if field.name in there else pc.scalar(pa.scalar(None))
+            for field in view.partial_schema
+        }
+        rows = self._rows([path], {"lsn": pc.field("lsn"), **columns}, view.column)
+        return rows.cast(pa.schema([("lsn", pa.int64()), *view.partial_schema]))
+
+    def _rows(self, paths: list[str], columns: dict[str, Any], kind: str) -> pa.Table:
+        at = [f"{self._base}/{unquote(path)}" for path in paths]
+        files = ds.dataset(at, schema=self._schema, format="parquet", filesystem=self._filesystem)
+        return files.to_table(columns, filter=pc.field("view") == kind)
+
+    def _find_head(self) -> None:
+        """The newest lsn that is computed, and when."""
+        newest = pc.max(self._files["max.lsn"]).as_py() if "max.lsn" in self._files.column_names else None
+        if newest is None or newest == self.head:
+            return
+        bounds: Bounds = {"view": [(row_types.BATCH_ROW, row_types.BATCH_ROW)], "lsn": [(newest, newest)]}
+        paths = those_within(self._files, bounds)["path"].to_pylist()
+        columns = {"lsn": pc.field("lsn"), "at": pc.field("control", "finished_at")}
+        rows = self._rows(paths, columns, row_types.BATCH_ROW)
+        self.head = newest
+        self.at = pc.max(rows.filter(pc.field("lsn") == newest)["at"]).as_py() or self.at

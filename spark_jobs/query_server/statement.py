@@ -1,0 +1,135 @@
+"""Read a statement as Spark's SQL, refuse all but one question, and say it in DuckDB's.
+
+text -> sqlglot's tree -> checked node by node -> Question. What is not known to be harmless is refused by name: this is
+what makes the door read-only, beside the engine's own locks (`engine`).
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from spark_jobs.orchestration.interface import PIN
+from spark_jobs.query_server.functions import as_in_spark, unlike
+from spark_jobs.query_server.refusal import Refusal
+
+SPARK = "databricks"
+"""sqlglot's name for Spark's SQL where a cast that fails is an error, as in Spark 4."""
+DUCKDB = "duckdb"
+SCHEMAS = ("serving", "marts", "ops")
+PINS = re.compile(f"pin_{PIN.pattern}")
+MOMENT = "as_of"
+"""The schema of the views as of a moment that the question names; no statement can."""
+ELSEWHERE = "Spark may take it: `tidemark sql --engine spark`"
+LATERAL = (exp.Explode, exp.Subquery, exp.Unnest)
+NEVER = (exp.Into, exp.Parameter, exp.Placeholder, exp.QueryTransform, exp.SessionParameter, exp.Hint)
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not know is refused here
+
+
+@dataclass(frozen=True)
+class Question:
+    """One SELECT in DuckDB's SQL, and the tables that it reads, each once."""
+
+    sql: str
+    tables: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=500)
+def question(text: str, schema: str) -> Question:
+    """The question that a statement asks; names without a schema are of `schema`. Refusal.
+
+    Dashboards ask the same again and again.
+    """
+    tree = _only(text)
+    for node in tree.walk():
+        _refuse_foreign(node)
+    tables = dict.fromkeys(_qualified(table, schema) for table in tree.find_all(exp.Table) if not _is_local(table))
+    as_in_spark(tree)
+    try:
+        return Question(tree.sql(DUCKDB, unsupported_level=sqlglot.ErrorLevel.RAISE), tuple(tables))
+    except (sqlglot.errors.UnsupportedError, IndexError, RecursionError) as error:
+        raise Refusal("refused", f"this door cannot say it in its engine's SQL: {error}; {ELSEWHERE}") from error
+
+
+def schema_of(name: str) -> str:
+    """The schema, where questions may name it. Refusal."""
+    if name in SCHEMAS or PINS.fullmatch(name):
+        return name
+    raise Refusal("refused", f"the schema {name} is not behind this door: {', '.join(SCHEMAS)} and pins are")
+
+
+def _only(text: str) -> exp.Query:
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read=SPARK) if tree is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        said = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
+        raise Refusal("refused", f"not understood as Spark's SQL: {said}") from error
+    if len(trees) != 1:
+        raise Refusal("refused", f"{len(trees)} statements: this door takes one at a time")
+    if not isinstance(trees[0], exp.Query) or isinstance(trees[0], exp.Table):
+        raise Refusal("refused", f"{_kind(trees[0])} is refused: this door reads, by a SELECT")
+    return trees[0]
+
+
+def _kind(tree: exp.Expression) -> str:
+    return str(tree.this if isinstance(tree, exp.Command) else tree.key).upper()
+
+
+def _refuse_foreign(node: exp.Expression) -> None:
+    """Refuse a node that is no part of a question, or that Spark and this engine take otherwise."""
+    if isinstance(node, NEVER) or (isinstance(node, exp.DDL | exp.DML) and not isinstance(node, exp.Query)):
+        raise Refusal("refused", f"{_shown(node)} is refused: this door takes a plain SELECT")
+    if isinstance(node, exp.Lateral) and not isinstance(node.this, LATERAL):
+        raise Refusal("refused", f"the table function {_shown(node.this)} is refused; {ELSEWHERE}")
+    if isinstance(node, exp.Table):
+        _refuse_table(node)
+    elif not isinstance(node.parent, exp.Table) and (what := unlike(node)):
+        raise Refusal("refused", f"{what} is not among those that Spark and this door take alike; {ELSEWHERE}")
+
+
+def _refuse_table(table: exp.Table) -> None:
+    if not isinstance(table.this, exp.Identifier):
+        raise Refusal("refused", f"the table function {_shown(table.this)} is refused; {ELSEWHERE}")
+    if table.catalog:
+        raise Refusal("refused", f"the catalog {table.catalog} is not behind this door")
+    if table.args.get("version") or table.args.get("when"):
+        raise Refusal("refused", f"{_shown(table)}: no table is read at a version; ask `as_of` a time, or a pin")
+    if table.db:
+        schema_of(table.db.lower())
+
+
+def _is_local(table: exp.Table) -> bool:
+    """Whether the name is that of a WITH, for the engine, too: else it would find one of its own relations by it."""
+    return not table.db and any(table.name.lower() == cte.alias.lower() for cte in _named_around(table))
+
+
+def _named_around(node: exp.Expression) -> Iterator[exp.CTE]:
+    """Those that can be named there: in a WITH those before, and itself where it is recursive."""
+    while (around := node.parent) is not None:
+        if isinstance(around, exp.With):
+            before = around.expressions[: around.expressions.index(node)]
+            yield from before
+            if around.recursive and isinstance(node.this, exp.SetOperation):
+                yield node
+            around = around.parent
+        elif isinstance(around, exp.Query):
+            yield from around.ctes
+        node = around
+
+
+def _qualified(table: exp.Table, schema: str) -> tuple[str, str]:
+    """Schema and name, in small letters; the statement names both from now on."""
+    name = table.name.lower()
+    if not table.db and not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    table.set("db", exp.to_identifier(table.db.lower() or schema, quoted=True))
+    table.set("this", exp.to_identifier(name, quoted=True))
+    return table.db, name
+
+
+def _shown(node: exp.Expression) -> str:
+    return str(node.sql("spark"))[:80]
