@@ -112,19 +112,23 @@ def ask_for(store: Store, asked: Sequence[Revision], seconds: float, *, dry_run:
     click.echo(f"{first.action}: {len(asked):,} records, the first {first.place}")
     if dry_run:
         return
-    _, lsn = ask_all(store, asked, seconds)
+    lsn = landed(store, ask_all(store, asked), seconds)
     if lsn is None:
         click.echo("asked; it lands when the speed application looks: `tidemark revisions`")
     else:
         click.echo(f"lsn {lsn}: readers see it from the next publication on, `tidemark batch plan` begins one")
 
 
-def ask_all(store: Store, asked: Sequence[Revision], seconds: float) -> tuple[list[int], int | None]:
-    """Ask for the revisions; the numbers of the requests, and the last lsn, if they have landed in that time."""
-    numbers = [revise.ask(store, asked[at : at + revise.MOST]) for at in range(0, len(asked), revise.MOST)]
+def ask_all(store: Store, asked: Sequence[Revision]) -> list[int]:
+    """Ask for the revisions; the numbers of the requests."""
+    return [revise.ask(store, asked[at : at + revise.MOST]) for at in range(0, len(asked), revise.MOST)]
+
+
+def landed(store: Store, requests: Sequence[int], seconds: float) -> int | None:
+    """The last lsn of what was asked for; None where it has not landed in that time. LedgerError where it cannot."""
     until = time.monotonic() + seconds
-    answers = [_answer(store, number, until) for number in numbers]
-    return numbers, None if None in answers else answers[-1]
+    answers = [_answer(store, number, until) for number in requests]
+    return None if None in answers else answers[-1]
 
 
 def _answer(store: Store, number: int, until: float) -> int | None:

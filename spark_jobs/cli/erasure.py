@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import click
 
-from spark_jobs.cli.corrections import ask_all, of_somebody
+from spark_jobs.cli.corrections import ask_all, landed, of_somebody
 from spark_jobs.cli.step import json_option, ledger_step, refusing, show, thrift
 from spark_jobs.contracts.erasures import NoSubject, Subject, subject_of
 from spark_jobs.contracts.loader import project_contracts
@@ -48,10 +48,12 @@ def erase(subject: str, dry_run: bool, reason: str, by: str, seconds: float) -> 
         if dry_run:
             return
         said = Said(by, reason)
-        numbers, lsn = ask_all(store, [said.of(Action.ERASE, place) for place in places], seconds)
-        asked = Erasure(kind=whom.kind, reason=reason, asked_by=by, records=len(places), requests=numbers, lsn=lsn)
+        requests = ask_all(store, [said.of(Action.ERASE, place) for place in places])
+        asked = Erasure(kind=whom.kind, reason=reason, asked_by=by, records=len(places), requests=requests)
         asked.first_lsn = min(place.lsn for place in places)
         number = store.begin_erasure(asked)
+        landed(store, requests, seconds)
+        store.open_erasures()  # it knows its lsn from now on
     click.echo(
         f"erasure {number}: no layer counts them from the next publication on, `tidemark batch plan` begins one;"
     )

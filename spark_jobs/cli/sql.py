@@ -78,7 +78,7 @@ def _by_spark(statement: str, schema: str, as_of: str | None) -> Answer:
 
 
 def _by_a_pin(statement: str, as_of: str) -> Answer:
-    """Of that moment, which is dropped afterwards."""
+    """The answer from a pin of that moment, which is dropped afterwards."""
     from spark_jobs.cli.step import instant_of, ledger_step, refusing, thrift
     from spark_jobs.publication import pins
     from spark_jobs.registry.views import project_views

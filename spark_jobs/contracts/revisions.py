@@ -106,12 +106,12 @@ class InForce:
 
     @cached_property
     def erased(self) -> Mapping[Place, Revision]:
-        """Of the records that are erased, and may still have their bytes."""
+        """Erased records, which may still have their bytes, with what was said."""
         return {place: said for place, said in self.by_place.items() if said.action is Action.ERASE}
 
     @cached_property
     def erased_lsns(self) -> pa.Array:
-        """Of those records."""
+        """The lsns of the erased records."""
         return pa.array(sorted({place.lsn for place in self.erased}), pa.int64())
 
 

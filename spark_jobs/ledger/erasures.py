@@ -3,6 +3,7 @@
 asked for (revisions land) -> a publication past them -> finished: no file has the records any more.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,12 +59,20 @@ class Erasures(Sessions):
                 request.arguments = {name: value for name, value in request.arguments.items() if name != "rows"}
         self.compact()
 
-    def finish_erasure(self, number: int, outcome: dict[str, Any]) -> None:
+    def note_ended(self, number: int, what: str, ended: Sequence[str | int]) -> None:
+        """Keep what it has ended, beside what an earlier try has."""
         with self.write() as session:
             erasure = session.get_one(Erasure, number)
-            erasure.finished_at, erasure.outcome = datetime.now(UTC), outcome
+            erasure.outcome = {**erasure.outcome, what: [*erasure.outcome.get(what, ()), *ended]}
+
+    def finish_erasure(self, number: int, outcome: dict[str, Any]) -> dict[str, Any]:
+        """All that came of it."""
+        with self.write() as session:
+            erasure = session.get_one(Erasure, number)
+            erasure.finished_at = datetime.now(UTC)
+            erasure.outcome = {"pins": [], "publications": [], **erasure.outcome, **outcome}
+            return erasure.outcome
 
     def ended_by_erasure(self, pin: str) -> int | None:
         """The erasure that has ended a pin."""
-        done = self.all(select(Erasure).where(Erasure.finished_at.is_not(None)))
-        return next((one.id for one in done if pin in one.outcome.get("pins", ())), None)
+        return next((one.id for one in self.all(select(Erasure)) if pin in one.outcome.get("pins", ())), None)

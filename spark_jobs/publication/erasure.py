@@ -42,21 +42,21 @@ def finish(
     """
     while waiting := store.open_erasures():
         erasure = waiting[0]
-        lsn, published = _past(store, erasure)
+        published, upto = _past(store, erasure)
         _marts_since(published)
         with store.maintenance("erasure"):
-            outcome = _end(store, erasure, connect)
-            outcome["files"] = _delete(store, views, event_types)
-        outcome["erased"] = _taken_out(store, lsn, published, seconds)
-        store.finish_erasure(erasure.id, outcome)
+            _end(store, erasure, connect)
+            files = _delete(store, views, event_types)
+        erased = _taken_out(store, upto, seconds)
+        outcome = store.finish_erasure(erasure.id, {"files": files, "erased": erased})
         mirror.mirror(store)
         for table in tables_of("ops"):
-            vacuum(tables.path(table), hours=0)
+            _keep_newest(table)
         yield erasure, outcome
 
 
-def _past(store: Store, erasure: Erasure) -> tuple[int, Publication]:
-    """The erasure's lsn, and the publication of whose views each has been built past it."""
+def _past(store: Store, erasure: Erasure) -> tuple[Publication, int]:
+    """The publication of whose views each has been built past the erasure, and the lsn up to which all are built."""
     if erasure.lsn is None:
         raise NotYet(f"erasure {erasure.id} has not landed yet: is the speed application up? `tidemark status`")
     published = store.current_publication()
@@ -65,7 +65,7 @@ def _past(store: Store, erasure: Erasure) -> tuple[int, Publication]:
     if published is None or published.done_at is None or before:
         shown = f"{before[0]} shows lsn {cuts[before[0]]}" if before else "nothing is published"
         raise NotYet(f"erasure {erasure.id} counts from lsn {erasure.lsn} on, and {shown}: a batch run comes first")
-    return erasure.lsn, published
+    return published, min(cuts.values(), default=published.cut)
 
 
 def _marts_since(published: Publication) -> None:
@@ -84,19 +84,21 @@ def tables_of(schema: str) -> list[str]:
     return [table for table in (f"{schema}.{name}" for name in names) if DeltaTable.is_deltatable(tables.path(table))]
 
 
-def _end(store: Store, erasure: Erasure, connect: Connect) -> dict[str, Any]:
-    """End what shows the records: pins that reach to the first of them, publications, builds of runs that failed."""
-    why = f"erasure {erasure.id}"
+def _end(store: Store, erasure: Erasure, connect: Connect) -> None:
+    """End what shows the records: pins that reach to the first of them, publications, builds of runs that failed.
+
+    What is ended is written down before: a second try would not find it any more.
+    """
     touched = [pin.name for pin in store.pins() if pin.head >= erasure.first_lsn]
     if touched:
+        store.note_ended(erasure.id, "pins", touched)
         with connect() as execute:
             for name in touched:
                 pins.drop(execute, store, name)
-    expired = store.expire_publications(datetime.now(UTC))
-    store.forget_what_was_said(why)
+    store.note_ended(erasure.id, "publications", store.expire_publications(datetime.now(UTC)))
+    store.forget_what_was_said(f"erasure {erasure.id}")
     for folder in (settings().data_docs, settings().home / "gx" / "validations"):
         shutil.rmtree(folder, ignore_errors=True)
-    return {"pins": touched, "publications": expired}
 
 
 def _delete(store: Store, views: Views, event_types: Iterable[str]) -> Mapping[str, int]:
@@ -105,17 +107,20 @@ def _delete(store: Store, views: Views, event_types: Iterable[str]) -> Mapping[s
     for table, versions in kept.items():
         delta_log.forget_bounds(tables.path(table), versions)
     kept |= {name: [] for name in (*tables.decoded(event_types), tables.IDENTITIES, tables.VIEW_REJECTS)}
-    for table in tables_of(MARTS):
-        kept[table] = []
-        delta_log.forget_versions(tables.path(table))  # Spark writes the bounds of all columns into each
     removed = {table: vacuum(tables.path(table), 0, keep) for table, keep in kept.items()}
+    removed |= {table: _keep_newest(table) for table in tables_of(MARTS)}
     return {table: files for table, files in removed.items() if files}
 
 
-def _taken_out(store: Store, lsn: int, published: Publication, seconds: float) -> int:
+def _keep_newest(table: str) -> int:
+    """Of a table in whose log are the bounds of all columns; how many files are deleted."""
+    delta_log.forget_versions(tables.path(table))
+    return vacuum(tables.path(table), hours=0)
+
+
+def _taken_out(store: Store, upto: int, seconds: float) -> int:
     """The speed application, which alone writes the log, takes out the records; returns how many."""
-    upto = min((source.cut for source in store.current_sources().values()), default=published.cut)
-    number, until = store.request(ERASE, up_to_lsn=max(upto, lsn)), time.monotonic() + seconds
+    number, until = store.request(ERASE, up_to_lsn=upto), time.monotonic() + seconds
     while (request := store.answered(number)) is None:
         if time.monotonic() >= until:
             raise NotYet("the speed application has not taken the records out of the log yet: ask again")

@@ -40,9 +40,7 @@ class Answer:
     def meta(self) -> dict[str, Any]:
         """What the answer is worth: the least publication, cut, lsn and time of the views that were read."""
         views = [one.json() for one in self.read if one.publication is not None]
-        least = {
-            name: min((view[name] for view in views), default=None) for name in ("publication", "cut", "lsn", "as_of")
-        }
+        least = {name: min((view[name] for view in views), default=None) for name in TOLD}
         return least | {"read": [one.json() for one in self.read], "rows": self.rows.num_rows}
 
 

@@ -25,7 +25,7 @@ class Logins:
         self._users: dict[str, dict[str, str]] = {}
 
     def user(self, authorization: str | None) -> User:
-        """Of the header's Basic or Bearer login. Refusal."""
+        """The user of a header's Basic or Bearer login. Refusal."""
         name, password = _login(authorization or "")
         self._read()
         user = self._right[self._digest(authorization)] = self._checked(name, password)

@@ -25,7 +25,7 @@ Reply = tuple[dict[str, Any], bytes]
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one statement: seconds, and the memory that its worker may take for it."""
+    """What one statement may take: seconds, and memory of its worker."""
 
     seconds: float
     memory_mb: int

@@ -36,7 +36,7 @@ def find(subject: Subject, history: SchemaHistory, decoded: int, head: int) -> l
 
 
 def _stored(subject: Subject, decoded: int) -> Iterator[Place]:
-    """Of the facts, whatever the spelling of the value was: 7.0 and 7e0 are 7."""
+    """Places of stored facts, whatever the spelling of the value was: 7.0 and 7e0 are 7."""
     for contract, name in subject.fields(project_contracts()):
         table, value = tables.facts(contract.event_type), subject.typed(contract, name)
         if value is not None and duckdb_reader.exists(table):

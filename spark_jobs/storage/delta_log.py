@@ -19,7 +19,7 @@ FOR_EVER = "delta.logRetentionDuration"
 
 
 def forget_bounds(root: str, needed: Sequence[int]) -> None:
-    """Of files that neither the newest version of the table at `root` has, nor one in `needed`."""
+    """Forget the bounds of each file that is in neither the newest version of the table at `root` nor one `needed`."""
     versions = [DeltaTable(root), *(DeltaTable(root, version=version) for version in needed)]
     live = pa.concat_arrays([pa.table(of.get_add_actions(flatten=True))["path"].combine_chunks() for of in versions])
     fs, base = FileSystem.from_uri(root)
