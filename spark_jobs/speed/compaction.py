@@ -8,7 +8,6 @@ memory, so that new micro-batches never wait long for theirs. A crash leaves fil
 import logging
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from urllib.parse import unquote
 
@@ -19,16 +18,13 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSystem
 
 from spark_jobs.speed import log_compaction, tiers
-from spark_jobs.speed.partials_table import SPAN
+from spark_jobs.speed.kind_files import KindFiles
 from spark_jobs.speed.tiers import Join
 from spark_jobs.storage import data_files, tables
-from spark_jobs.storage.data_files import ROW_GROUP, FileWriter, Written
+from spark_jobs.storage.data_files import ROW_GROUP, Written
 from spark_jobs.storage.fencing import Fence
 
 log = logging.getLogger("tidemark.speed.compaction")
-
-HELD = 128 * 2**20
-"""Bytes of rows in memory; beyond them the kind with most becomes a file."""
 
 
 def compact(turn: threading.Lock, fence: Fence, now: float | None = None) -> bool:
@@ -45,11 +41,13 @@ def _join(table: DeltaTable, joins: list[Join], turn: threading.Lock, fence: Fen
     """Put the joined files in the place of those they were made from, in one version."""
     written: list[Written] = []
     for join in joins:
-        kinds = _Kinds(join.into)
+        files = KindFiles(tables.path(tables.SPEED_PARTIALS), join.into)
         for path in join.paths:
             for rows in _read(table, path):
-                kinds.add(rows)
-        written += kinds.written()
+                for kind in pc.unique(rows["view"]).to_pylist():
+                    own = rows.select(["view", "lsn", kind if kind in rows.column_names else "control"])
+                    files.add(kind, own.filter(pc.equal(own["view"], kind)))
+        written += files.written()
     replaced = [path for join in joins for path in join.paths]
     with turn:  # between a micro-batch's look at the table and its commit, removed files would be a conflict
         table.update_incremental()
@@ -64,35 +62,3 @@ def _read(table: DeltaTable, path: str) -> Iterator[pa.Table]:
     columns = pa.schema([schema.field(name) for name in file.physical_schema.names])
     for batch in file.to_batches(schema=columns, batch_size=ROW_GROUP, batch_readahead=0, fragment_readahead=0):
         yield pa.Table.from_batches([batch])
-
-
-class _Kinds:
-    """Rows by their kind, each kind with its own columns, on their way to the files of a period."""
-
-    def __init__(self, into: int) -> None:
-        self._into, self._files = into, list[Written]()
-        self._rows: dict[str, list[pa.Table]] = defaultdict(list)
-        self._bytes: dict[str, int] = defaultdict(int)
-
-    def add(self, rows: pa.Table) -> None:
-        for kind in pc.unique(rows["view"]).to_pylist():
-            own = rows.select(["view", "lsn", kind if kind in rows.column_names else "control"])
-            own = own.filter(pc.equal(own["view"], kind))
-            self._rows[kind].append(own)
-            self._bytes[kind] += own.nbytes
-        while sum(self._bytes.values()) > HELD:
-            self._write(max(self._bytes, key=lambda kind: self._bytes[kind]))
-
-    def written(self) -> list[Written]:
-        for kind in sorted(self._rows):
-            self._write(kind)
-        return self._files
-
-    def _write(self, kind: str) -> None:
-        rows = pa.concat_tables(self._rows.pop(kind))
-        del self._bytes[kind]
-        if kind in rows.column_names:
-            rows = rows.take(pc.sort_indices(rows[kind].combine_chunks().field(0)))
-        with FileWriter(tables.path(tables.SPEED_PARTIALS), (SPAN, self._into), row_group=ROW_GROUP) as file:
-            file.add(rows)
-            self._files += file.written()

@@ -7,6 +7,7 @@ Between the two the driver says which facts are duplicates: a task sees only its
 through the JVM; landed ones are read from the log's files by the workers. No row goes back but a report's.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -20,11 +21,13 @@ from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.speed import pass_rows, staged_facts
+from spark_jobs.speed.kind_files import FEW, KindFiles
 from spark_jobs.speed.land import stamped
 from spark_jobs.speed.partials_step import Derived
 from spark_jobs.speed.partials_table import OPEN, SPAN
 from spark_jobs.speed.pass_rows import FIXED, laid_out, record_rows
 from spark_jobs.speed.staged_facts import StagedFactsWriter
+from spark_jobs.speed.tiers import began
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import FileWriter, Written
 from spark_jobs.storage.fencing import Fence
@@ -117,18 +120,19 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
 def _deriving(
     files: Sequence[Written], views: Sequence[View], duplicates: pa.Table, side_inputs: Facts, root: str
 ) -> Task:
+    span = began(time.time())
+
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        schema = pass_rows.partials_schema(views)
-        with FileWriter(root, (SPAN, OPEN)) as partials:
-            for number in task_files.numbers(batches):
-                for facts in staged_facts.portions(files[number].address):
-                    passed = pass_rows.views_over(facts, views, duplicates, side_inputs)
-                    for rows in pass_rows.partial_rows(passed, schema):
-                        partials.add(rows)
-                    failures = ((0, {"view": view, "reason": reason}) for view, reason in passed.failed.items())
-                    yield from _in_report(record_rows(row_types.REJECT_ROW, passed.rejects))
-                    yield from _in_report(pass_rows.control_rows(FAILURE_ROW, failures))
-            yield from reported(PARTIALS, partials.written(), schema=REPORT)
+        partials = KindFiles(root, span, few=FEW)
+        for number in task_files.numbers(batches):
+            for facts in staged_facts.portions(files[number].address):
+                passed = pass_rows.views_over(facts, views, duplicates, side_inputs)
+                for view, rows in pass_rows.partial_rows(passed):
+                    partials.add(view, rows)
+                failures = ((0, {"view": view, "reason": reason}) for view, reason in passed.failed.items())
+                yield from _in_report(record_rows(row_types.REJECT_ROW, passed.rejects))
+                yield from _in_report(pass_rows.control_rows(FAILURE_ROW, failures))
+        yield from reported(PARTIALS, partials.written(), schema=REPORT)
 
     return run
 

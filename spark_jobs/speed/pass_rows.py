@@ -68,13 +68,13 @@ def views_over(
     return compute({**record_outcomes.settled(facts, duplicates), **side_inputs}, views)
 
 
-def partial_rows(passed: Pass, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Rows of speed.partials, a table per view that has some, in `schema`; other views' columns are null."""
+def partial_rows(passed: Pass) -> Iterator[tuple[str, pa.Table]]:
+    """Per view that has some its column and its rows of speed.partials: view, lsn and that column."""
     for column, table in passed.partials.items():
         if size := table.num_rows:
             fields = [field for field in table.schema if field.name != "lsn"]
             struct = pa.StructArray.from_arrays([table[f.name].combine_chunks() for f in fields], fields=fields)
-            yield laid_out(pa.table({"view": pa.repeat(column, size), "lsn": table["lsn"], column: struct}), schema)
+            yield column, pa.table({"view": pa.repeat(column, size), "lsn": table["lsn"], column: struct})
 
 
 def laid_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -184,12 +184,15 @@ def commit_beside(
     root: str,
     partition: tuple[str, object],
     committing: Committing,
+    loaded: DeltaTable | None = None,
 ) -> None:
-    """One version with the files, and with the `rows`, all of one schema, in a file of their own."""
+    """One version with the files, and with the `rows` in a file of their own, which has the columns that they have.
+
+    loaded: the table, up to date, for whoever has it already.
+    """
     with FileWriter(root, partition) as last:
-        for table in rows:
-            last.add(table)
-        commit(root, [*files, *last.written()], "append", committing)
+        last.add(pa.concat_tables(rows, promote_options="default"))
+        _commit(loaded or DeltaTable(root), _actions([*files, *last.written()], is_new=True), "append", committing)
 
 
 def _commit(

@@ -18,8 +18,19 @@ from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
-from spark_jobs.speed import catch_up, compaction, continuity, land, log_compaction, partials_table, tiers, trimming
+from spark_jobs.speed import (
+    catch_up,
+    compaction,
+    continuity,
+    kind_files,
+    land,
+    log_compaction,
+    partials_table,
+    tiers,
+    trimming,
+)
 from spark_jobs.speed.in_process import InProcessWriter
+from spark_jobs.speed.kind_files import KindFiles
 from spark_jobs.speed.log_compaction import MANY_LOG_FILES
 from spark_jobs.speed.tiers import MANY_COMMITS
 from spark_jobs.storage import coverage, data_files, ddl, duckdb_reader, tables
@@ -199,14 +210,14 @@ def test_d1_the_spans_of_older_versions_are_joined_too() -> None:
 def test_b12_memory_is_bounded_while_commits_are_joined(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
     speed.micro_batches(MANY_COMMITS)
     before, held = rows(tables.SPEED_PARTIALS), list[int]()
-    add = compaction._Kinds.add
+    add = KindFiles.add
 
-    def watched(kinds: Any, of_file: pa.Table) -> None:
-        add(kinds, of_file)
-        held.append(sum(kinds._bytes.values()))
+    def watched(files: Any, kind: str, of_kind: pa.Table) -> None:
+        add(files, kind, of_kind)
+        held.append(sum(files._bytes.values()))
 
-    monkeypatch.setattr(compaction, "HELD", 5_000)
-    monkeypatch.setattr(compaction._Kinds, "add", watched)
+    monkeypatch.setattr(kind_files, "HELD", 5_000)
+    monkeypatch.setattr(KindFiles, "add", watched)
     compaction.compact(threading.Lock(), Fence(1), T0)
     assert rows(tables.SPEED_PARTIALS) == before
     assert len(held) >= MANY_COMMITS, "file by file"
