@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Modules are compiled as they are first imported; without that each start of Airflow would take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup develop preflight demo up down test test-unit test-faults test-compose coverage bench check format lock clean
+.PHONY: help setup develop preflight demo up down test test-unit test-faults test-compose bench check format lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,13 +39,10 @@ check: develop ## Lint, format, types, and which package imports which
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-test: check ## Everything but faults and benchmarks; needs no running platform
-	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench and not compose"
+test: check ## Everything but faults and benchmarks; needs no running platform. COVERAGE=1 counts the lines that run
+	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench and not compose" \
+		$(if $(COVERAGE),--cov=spark_jobs --cov-report=term --cov-fail-under=85)
 	@.venv-airflow/bin/pytest -c tests/dags/pytest.ini tests/dags
-
-coverage: develop ## Which lines the tests run that need no platform; fails below 85 %
-	@$(BIN)/pytest -n 2 --no-loadscope-reorder tests/unit tests/views tests/spark \
-		--cov=spark_jobs --cov-report=term --cov-fail-under=85
 
 test-unit: develop ## The tests that need neither Java nor Airflow
 	@$(BIN)/pytest tests/unit tests/laws
