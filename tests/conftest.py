@@ -1,14 +1,9 @@
-"""What every test shares: how Hypothesis runs, who runs what, and the one embedded platform."""
-
-from collections.abc import Iterator
-from contextlib import ExitStack
+"""What every test shares: how Hypothesis runs, and who runs what."""
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
-
-from tests.platform import Platform, of_each_kind, running
 
 # The machine is shared and the first call of a process imports much: a slow example is no failure.
 settings.register_profile("tidemark", deadline=None, print_blob=True)
@@ -30,12 +25,3 @@ class ByWhatTheyShare(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByWhatTheyShare:
     """xdist asks for it."""
     return ByWhatTheyShare(config, log)
-
-
-@pytest.fixture(scope="session")
-def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
-    """The real stack, started once for all tests that ask for it: with some views in `make test`, else with all."""
-    with ExitStack() as opened:
-        is_sample = "not fault" in request.config.option.markexpr
-        changes = {"views_folder": opened.enter_context(of_each_kind())} if is_sample else {}
-        yield opened.enter_context(running(**changes))

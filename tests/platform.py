@@ -13,13 +13,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from sqlalchemy import URL
 
 from infra.embedded import leftovers
@@ -182,6 +183,15 @@ def of_each_kind() -> Iterator[Path]:
         for view in OF_EACH_KIND:
             shutil.copy(ROOT / f"spark_jobs/views/{view}.py", folder)
         yield Path(folder)
+
+
+@contextmanager
+def shared(config: pytest.Config) -> Iterator[Platform]:
+    """The real stack for the tests of a folder: in `make test` with some views, else with all."""
+    with ExitStack() as opened:
+        is_sample = "not fault" in config.option.markexpr
+        changes = {"views_folder": opened.enter_context(of_each_kind())} if is_sample else {}
+        yield opened.enter_context(running(**changes))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A broker alone, and the speed application started by the tests themselves, which end it where they like."""
+"""A platform; and a broker alone, with the speed application started and ended by the tests themselves."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from spark_jobs.settings import ROOT
-from tests.platform import Platform, await_true, running
+from tests.platform import Platform, await_true, running, shared
 from tests.spark.lake import event
 
 NORMALLY = "import sys; from spark_jobs.speed.__main__ import main; sys.exit(main())"
@@ -68,3 +68,10 @@ def stream() -> Iterator[Stream]:
         made = Stream(platform)
         with closing(made.admin):
             yield made
+
+
+@pytest.fixture(scope="package")
+def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
+    """Started once for the tests of this folder, and stopped after the last of them."""
+    with shared(request.config) as started:
+        yield started
