@@ -6,7 +6,9 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from datetime import datetime
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ import uvicorn
 from infra.embedded.passwords import passwords
 from infra.embedded.shadow import free_ports
 from spark_jobs.client import DoorError, connect
+from spark_jobs.ledger.store import Store
 from spark_jobs.query_server import users
 from spark_jobs.query_server.server import configured
 from spark_jobs.settings import settings
+from tests.certificates import DAY, Authority
 from tests.local_platform import Platform
 from tests.platform import await_true
 
@@ -35,6 +39,13 @@ def url(
     monkeypatch.setenv("TIDEMARK_QUERY_SECONDS", getattr(request, "param", "300"))
     monkeypatch.setenv("TIDEMARK_QUERY_ROWS", "10")
     monkeypatch.setattr("spark_jobs.query_server.pool.WAIT_SECONDS", 300)
+    with served() as at:
+        yield at
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The server by the settings of now, and two more users."""
     settings.cache_clear()
     passwords(settings())
     for role in ("analyst", "service"):
@@ -137,3 +148,26 @@ def _refused(statement: str) -> str:
     with pytest.raises(DoorError) as refused:
         connect().sql(statement)
     return str(refused.value)
+
+
+@pytest.mark.parametrize("lasts", [DAY, -DAY], ids=["valid", "expired"])
+def test_c1_with_a_certificate_the_door_speaks_tls_to_who_trusts_it(
+    lasts: timedelta, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path)
+    certificate, key, _ = authority.issue("query", lasts)
+    monkeypatch.setenv("TIDEMARK_QUERY_PORT", str(free_ports(1)[0]))
+    monkeypatch.setenv("TIDEMARK_QUERY_CERTIFICATE_FILE", str(certificate))
+    monkeypatch.setenv("TIDEMARK_QUERY_KEY_FILE", str(key))
+    with served() as url:
+        assert url.startswith("https://")
+        with connect() as stranger, pytest.raises(DoorError, match=r"unable to get local issuer certificate|expired"):
+            stranger.sql("SELECT 1 AS one")
+        with connect(ca_file=str(authority.ca)) as door:
+            if lasts > DAY * 0:
+                assert door.sql("SELECT 1 AS one").arrow().to_pylist() == [{"one": 1}]
+            else:
+                with pytest.raises(DoorError, match="certificate has expired"):
+                    door.sql("SELECT 1 AS one")
+        with pytest.raises((OSError, HTTPException)):
+            urllib.request.urlopen(url.replace("https", "http") + "/health", timeout=10)
