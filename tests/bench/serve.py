@@ -4,8 +4,10 @@ After one publication, with speed partials past the cut, as on any working day.
 """
 
 import json
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
 from typing import Any
@@ -13,14 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spark_jobs.client import Door, Rows, connect
-from spark_jobs.serving.sql import thrift_login
+from spark_jobs.client import connect
+from tests.bench.doors import DOORS, under_load
 from tests.bench.stand import lag, stand
 from tests.platform import Platform, await_true
 
-Row = dict[str, object]
+Row = dict[str, Any]
 QUERIES = {
-    "select 1": "SELECT 1",
+    "select 1": "SELECT 1 AS one",
     "point": "SELECT * FROM serving.orders_by_day WHERE store_id = 3 AND day = DATE '{day}'",
     "range": "SELECT day, sum(orders) FROM serving.orders_by_day WHERE day >= DATE '{day}' GROUP BY day",
     "top-N": "SELECT word, occurrences FROM serving.word_count ORDER BY occurrences DESC, word LIMIT 10",
@@ -28,12 +30,13 @@ QUERIES = {
 BUSIEST = "SELECT day, orders FROM serving.orders_by_day WHERE store_id = 3 ORDER BY orders DESC, day LIMIT 1"
 WARMING = 40
 """Queries before the first that counts: a server that has just started interprets its own code."""
-AT_THE_READ_SERVER = QUERIES | {"select 1": "SELECT 1 AS one"}
+CROWDS = (16, 100)
+RATE = 10_000
 STEPS = ("plan", "build", "audit", "publish")
 
 
 def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
-    """A row per query: p50 and p95 in seconds, and the ratio of p50 to that of `select 1`."""
+    """A row per query: p50, p95 and p99 in seconds, and the ratio of p50 to that of `select 1`."""
     with stand("broker", "metastore", "thrift", "speed", "query") as place:
         place.tidemark("generate", "--events", "300000", "--seed", "3")
         _settle(place)
@@ -42,6 +45,10 @@ def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
         place.tidemark("generate", "--events", "50000", "--seed", "4")
         _settle(place)
         rows = measure(place, repeats, WARMING)
+        beside = {f"point, read server, {clients} clients": crowd(place, clients, repeats) for clients in CROWDS}
+        with under_load(place, RATE):
+            beside |= {f"point, {door}, {RATE:,} events/s": busy(place, door, repeats) for door in DOORS}
+        rows += [_row(name, seconds, rows[0]["p50"]) for name, seconds in beside.items()]
         place.tidemark("verify", "--all", timeout=1800)
     for row in rows:
         say(f"{row['query']}: p50 {row['p50']:.3f} s, {row['of_floor']:.1f} x select 1")
@@ -60,61 +67,66 @@ def measure(place: Platform, repeats: int, warming: int) -> list[Row]:
     warming: queries of each kind before the first that counts.
     """
     [(day, orders)] = place.sql(BUSIEST)
-    asked = {name: timed(place, query.format(day=day), repeats, warming) for name, query in QUERIES.items()}
     views = {view["view"]: view for view in json.loads(place.tidemark("views", "--format", "json"))}
     published = views["orders_by_day"]
-    for name, ask in ASKED.items():
-        asked[f"{name}, read server"] = by_the_read_server(place, ask, day, repeats, warming)
+    asked = {
+        name if door == "thrift" else f"{name}, {door}": timed(place, door, query.format(day=day), repeats, warming)
+        for door in DOORS
+        for name, query in QUERIES.items()
+    }
+    asked["key, read server"] = _key(place, day, repeats, warming)
     asked["point by Polars"] = [_polars(place, day, published, orders) for _ in range(repeats)]
-    floor = float(np.median(asked["select 1"]))  # over Thrift
-    return [
-        {
-            "query": name,
-            "p50": float(np.median(seconds)),
-            "p95": float(np.percentile(seconds, 95)),
-            "of_floor": float(np.median(seconds)) / floor,
-        }
-        for name, seconds in asked.items()
-    ]
+    floor = float(np.median(asked["select 1"]))
+    return [_row(name, seconds, floor) for name, seconds in asked.items()]
 
 
-def timed(place: Platform, query: str, repeats: int, warming: int) -> list[float]:
+def _row(query: str, seconds: list[float], floor: float) -> Row:
+    """floor: that of `select 1` over Thrift."""
+    p50, p95, p99 = (float(np.percentile(seconds, q)) for q in (50, 95, 99))
+    return {"query": query, "p50": p50, "p95": p95, "p99": p99, "of_floor": p50 / floor}
+
+
+def timed(place: Platform, door: str, query: str, repeats: int, warming: int) -> list[float]:
     """Seconds of each of `repeats` queries over one connection, after `warming` others."""
-    from pyhive import hive
+    with DOORS[door](place) as ask:
+        return _each(partial(ask, query), repeats, warming)
 
+
+def crowd(place: Platform, clients: int, repeats: int) -> list[float]:
+    """Seconds of a point query of each of so many clients, all of which ask at once, each one after the other."""
+    [(day, _)] = place.sql(BUSIEST)
+    point, all_here = QUERIES["point"].format(day=day), threading.Barrier(clients)
+
+    def client(_: int) -> list[float]:
+        with DOORS["read server"](place) as ask:
+            ask(point)
+            all_here.wait(60)
+            return _each(partial(ask, point), repeats)
+
+    with ThreadPoolExecutor(clients) as threads:
+        return [second for seconds in threads.map(client, range(clients)) for second in seconds]
+
+
+def busy(place: Platform, door: str, repeats: int) -> list[float]:
+    """Seconds of a point query while records come."""
+    [(day, _)] = place.sql(BUSIEST)
+    return timed(place, door, QUERIES["point"].format(day=day), repeats, WARMING)
+
+
+def _each(ask: Callable[[], object], repeats: int, warming: int = 0) -> list[float]:
     seconds = []
-    with hive.connect(**thrift_login(place.settings)) as connection:
-        cursor = connection.cursor()
-        for _ in range(warming + repeats):
-            begun = time.perf_counter()
-            cursor.execute(query)
-            cursor.fetchall()
-            seconds.append(time.perf_counter() - begun)
+    for _ in range(warming + repeats):
+        begun = time.perf_counter()
+        ask()
+        seconds.append(time.perf_counter() - begun)
     return seconds[warming:]
 
 
-def _statement(query: str, door: Door, day: date) -> Rows:
-    return door.sql(query.format(day=day))
-
-
-ASKED: dict[str, Callable[[Door, date], Rows]] = {
-    **{name: partial(_statement, query) for name, query in AT_THE_READ_SERVER.items()},
-    "key": lambda door, day: door.key("orders_by_day", store_id=3, day=day),
-}
-
-
-def by_the_read_server(
-    place: Platform, ask: Callable[[Door, date], Rows], day: date, repeats: int, warming: int
-) -> list[float]:
-    """The same of the read server; both of its workers have answered before the first that counts."""
-    seconds = []
+def _key(place: Platform, day: date, repeats: int, warming: int) -> list[float]:
+    """A look at a key of the read server."""
     own = place.settings
     with connect(own.query_url, own.query_user, own.password("query")) as door:
-        for _ in range(warming + repeats):
-            begun = time.perf_counter()
-            ask(door, day)
-            seconds.append(time.perf_counter() - begun)
-    return seconds[warming:]
+        return _each(lambda: door.key("orders_by_day", store_id=3, day=day), repeats, warming)
 
 
 def _polars(place: Platform, day: str, published: dict[str, Any], orders: int) -> float:

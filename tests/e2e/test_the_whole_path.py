@@ -18,6 +18,7 @@ import pytest
 
 from spark_jobs.settings import ROOT
 from tests.bench import fresh, serve
+from tests.bench.doors import DOORS
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -249,7 +250,8 @@ def test_a_row_is_explained_down_to_its_records(fed: Platform) -> None:
 
 
 def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> None:
-    assert len(fresh.probe(fed, range(9000, 9003))) == 3
+    for first, door in zip((9000, 9100), DOORS, strict=True):
+        assert len(fresh.probe(fed, range(first, first + 3), door)) == 3
     assert {row["query"] for row in serve.measure(fed, repeats=2, warming=0)} >= {
         "select 1",
         "point",
@@ -257,3 +259,4 @@ def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> No
         "point, read server",
         "key, read server",
     }
+    assert len(serve.crowd(fed, clients=4, repeats=2)) == 8
