@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spark_jobs.settings import ROOT
 from spark_jobs.storage import tables
+from tests.bench.doors import DOORS
 from tests.bench.serve import BUSIEST, QUERIES, timed
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import Platform, await_true
@@ -85,8 +86,12 @@ def _state(place: Platform, run: str) -> str:
 def _queries(place: Platform) -> Reading:
     """Beside the stream; `select 1` is what the machine allows at the time."""
     [(day, _)] = place.sql(BUSIEST)
-    asked = {name: timed(place, QUERIES[name].format(day=day), REPEATS, WARMING) for name in ("select 1", "point")}
-    return {f"{name}, ms": 1000 * float(np.median(seconds)) for name, seconds in asked.items()}
+    return {
+        f"{name}, {door}, ms": 1000 * float(np.median(timed(place, door, query.format(day=day), REPEATS, WARMING)))
+        for door in DOORS
+        for name, query in QUERIES.items()
+        if name in ("select 1", "point")
+    }
 
 
 def _counted(place: Platform) -> dict[str, float]:
