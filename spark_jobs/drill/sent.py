@@ -6,7 +6,7 @@ log, its duplicates or its quarantine takes part; only alerts, which it sends it
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -39,9 +39,8 @@ LSN = 1
 
 def write(sent: Iterable[tuple[Sending, Sent]], home: Path) -> None:
     """Write down the events; what repeats one or is malformed should change nothing."""
-    now = datetime.now(UTC)
     rows = [
-        {"lsn": LSN, "topic": at.topic, "partition": at.partition, "offset": at.offset, "timestamp": now}
+        {"lsn": LSN, "topic": at.topic, "partition": at.partition, "offset": at.offset, "timestamp": at.timestamp}
         | {"key": sending.record.key, "value": sending.record.value}
         for sending, at in sent
         if sending.role is Role.EVENT

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import starmap
 from typing import Any, Self
 
@@ -39,11 +40,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Sent:
-    """Where an acknowledged record is; a repeated answer may not know the offset."""
+    """Where an acknowledged record is, and its time there; a repeated answer may not know the offset."""
 
     topic: str
     partition: int
     offset: int
+    timestamp: datetime
 
     def __str__(self) -> str:
         return f"{self.topic} partition {self.partition} offset {self.offset if self.offset >= 0 else 'unknown'}"
@@ -117,7 +119,8 @@ def _outcome(record: Record, answer: Any) -> Sent | SendError:
         place = answer.get(timeout=DELIVERY_SECONDS + MARGIN_SECONDS)
     except KafkaError as error:
         return SendError(security.why(error, record.topic))
-    return Sent(place.topic, place.partition, place.offset)
+    stamped = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=place.timestamp)
+    return Sent(place.topic, place.partition, place.offset, stamped)
 
 
 def connected(here: Settings | None = None) -> Any:

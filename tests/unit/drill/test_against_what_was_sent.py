@@ -12,6 +12,7 @@ import pytest
 from spark_jobs.contracts import row_types
 from spark_jobs.drill import sent, slice_of_log
 from spark_jobs.drill.disturbances import Role, Sending
+from spark_jobs.drill.sent import AsSent
 from spark_jobs.drill.slice_of_log import NothingToTake
 from spark_jobs.ledger.source import with_unbuilt
 from spark_jobs.messaging.producer import Record, Sent
@@ -67,16 +68,28 @@ def compared(platform: Platform, view: str, lost: dict[str, Any] | None = None) 
         role = Role.MALFORMED if row["value"] == b"{" else Role.REPEAT if row["value"] in seen else Role.EVENT
         seen.add(row["value"])
         if row != lost:
-            at = Sent(row["topic"], row["partition"], row["offset"])
+            at = Sent(row["topic"], row["partition"], row["offset"], row["timestamp"])
             events.append((Sending(Record(row["topic"], row["key"], row["value"]), role), at))
-    sent.write(events, settings().home)
-    alerts, log = settings().home / "records.parquet", ds.dataset(row_types.LOG.empty_table())
-    pq.write_table(row_types.RECORD.empty_table(), alerts)
-    expected = sent.oracle(records=alerts, until={}, now=NOW, log=log, cut=0).expected(view)
+    expected = as_sent(events).expected(view)
     merged = LocalAnswers(platform.views, with_unbuilt(VIEWS, {}), platform.lsn, NOW)
     merged.con.register("expected", expected)
     asked = platform.views[view]
     return compare(merged.con, "FROM expected", merged.answer(asked), shape_of(asked, served=True))
+
+
+def as_sent(events: list[tuple[Sending, Sent]]) -> AsSent:
+    sent.write(events, settings().home)
+    alerts, log = settings().home / "records.parquet", ds.dataset(row_types.LOG.empty_table())
+    pq.write_table(row_types.RECORD.empty_table(), alerts)
+    return sent.oracle(records=alerts, until={}, now=NOW, log=log, cut=0)
+
+
+def test_a_tombstone_has_happened_when_kafka_got_it(platform_home: Path) -> None:
+    tombstone = Sending(Record("profile_changed", b"55", None), Role.EVENT)
+    rates = as_sent([(tombstone, Sent("profile_changed", 0, 0, START))]).expected("event_rates")
+    assert rates.to_pylist() == [
+        {"event_type": "profile_changed", "minute": START.replace(second=0, microsecond=0), "events": 1}
+    ]
 
 
 def test_i3_repeats_and_malformed_change_no_answer_and_a_lost_record_is_seen(platform: Platform) -> None:
