@@ -39,8 +39,8 @@ FAILURE_ROW = "__failed__"
 """A view whose pass failed in a task; the driver sets it aside and writes nothing of it."""
 REPORT = pa.schema([*task_files.REPORT, *FIXED])
 """What the driver is told: files, the control rows of rejected records, and failures."""
-LOG_FILES, FACTS, PARTIALS = "log", "facts", "partials"
-"""Files of the report: of the log, with the number of their records; of facts between the halves; of speed.partials."""
+LOG_FILES, FACTS, IDS, PARTIALS = "log", "facts", "ids", "partials"
+"""Files of the report: of the log, with the number of their records; between the halves; of speed.partials."""
 
 Facts = Mapping[str, pa.Table]
 
@@ -49,7 +49,7 @@ Facts = Mapping[str, pa.Table]
 class StagedBatch:
     """Records whose facts the workers have put on disk (a `partials_step.Batch`).
 
-    rejects: control rows; landed: files of the log; records: how many they hold; facts: files of facts.
+    rejects: control rows; landed: files of the log; records: how many they hold; the others are between the halves.
     """
 
     spark: SparkSession
@@ -58,9 +58,10 @@ class StagedBatch:
     landed: list[Written]
     records: int
     facts: list[Written]
+    ids_of_facts: list[Written]
 
     def ids(self) -> pa.Table:
-        return staged_facts.ids(self.facts)
+        return staged_facts.ids(self.ids_of_facts)
 
     def derive(self, views: Sequence[View], duplicates: pa.Table, side_inputs: Facts) -> Derived:
         if not self.facts:
@@ -77,7 +78,7 @@ class StagedBatch:
         data_files.commit_beside(derived.files, control_rows, root, (SPAN, OPEN), self.fence.committing)
 
     def close(self, side_inputs: SideInputs) -> None:
-        data_files.discard(self.facts)
+        data_files.discard([*self.facts, *self.ids_of_facts])
 
 
 def take(
@@ -96,6 +97,7 @@ def take(
         landed=[file for _, file in log_files],
         records=sum(count for count, _ in log_files),
         facts=[file for _, file in files.get(FACTS, ())],
+        ids_of_facts=[file for _, file in files.get(IDS, ())],
     )
 
 
@@ -112,7 +114,8 @@ def _taking(read: Reader, history: SchemaHistory, landed_on: date | None, log_ro
                 facts.add(decoded.facts)
                 yield from _in_report(record_rows(row_types.REJECT_ROW, decoded.rejects))
             yield from reported(LOG_FILES, log.written(), count, REPORT)
-            yield from reported(FACTS, facts.written(), schema=REPORT)
+            for name, written in zip((FACTS, IDS), facts.written(), strict=True):
+                yield from reported(name, written, schema=REPORT)
 
     return run
 

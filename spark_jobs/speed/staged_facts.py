@@ -1,13 +1,13 @@
 """Decoded facts between the two halves of a pass: Arrow files beside speed.partials that no version names.
 
-facts of a chunk -> StagedFactsWriter -> a file per task -> ids of all, for the verdict on duplicates -> portions
+facts of a chunk -> StagedFactsWriter -> two files per task -> ids of all, for the verdict on duplicates -> portions
 of facts, for the views. Deleted once the pass is committed; what a crash leaves goes at the next start.
 """
 
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 from pyarrow.fs import FileSystem
@@ -26,45 +26,57 @@ def root() -> str:
     return f"{tables.path(tables.SPEED_PARTIALS)}/{FOLDER}"
 
 
-class StagedFactsWriter:
-    """One task's file, made at the first facts: one Arrow stream after the other, each of one event type."""
+class StagedFactsWriter(AbstractContextManager["StagedFactsWriter"]):
+    """One task's files, made at the first rows: the facts, and what the verdict on duplicates needs of them."""
+
+    def __init__(self, root: str) -> None:
+        self._facts, self._ids = _Streams(root), _Streams(root)
+
+    def __exit__(self, *_: object) -> None:
+        self._facts.close()
+        self._ids.close()
+
+    def add(self, facts: Mapping[str, pa.Table]) -> None:
+        """Append the facts of a chunk of records, by event type."""
+        for rows in facts.values():
+            self._facts.add(rows)
+        self._ids.add(ids_of(facts))
+
+    def written(self) -> tuple[list[Written], list[Written]]:
+        """Close the files, of facts and of ids; empty where there were none."""
+        return self._facts.close(), self._ids.close()
+
+
+class _Streams:
+    """One Arrow stream after the other in a file; for facts each of one event type."""
 
     def __init__(self, root: str) -> None:
         self._fs, self._base = FileSystem.from_uri(root)
         self._root, self._path = root, f"{uuid.uuid4()}.arrows"
         self._file: pa.NativeFile | None = None
+        self._size = 0
 
-    def __enter__(self) -> Self:
-        return self
+    def add(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        if self._file is None:
+            self._fs.create_dir(self._base, recursive=True)
+            self._file = self._fs.open_output_stream(f"{self._base}/{self._path}")
+        with pa.ipc.new_stream(self._file, rows.schema) as stream:
+            stream.write_table(rows)
 
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def add(self, facts: Mapping[str, pa.Table]) -> None:
-        """Append the facts of a chunk of records, by event type."""
-        for rows in facts.values():
-            if not rows.num_rows:
-                continue
-            if self._file is None:
-                self._fs.create_dir(self._base, recursive=True)
-                self._file = self._fs.open_output_stream(f"{self._base}/{self._path}")
-            with pa.ipc.new_stream(self._file, rows.schema) as stream:
-                stream.write_table(rows)
-
-    def written(self) -> list[Written]:
-        """Close the file; empty where there were no facts."""
+    def close(self) -> list[Written]:
         if self._file is None:
             return []
-        size = self._file.tell()
-        self._file.close()
-        return [Written(self._root, self._path, size, stats="")]
+        if not self._file.closed:
+            self._size = self._file.tell()
+            self._file.close()
+        return [Written(self._root, self._path, self._size, stats="")]
 
 
 def ids(files: Iterable[Written]) -> pa.Table:
-    """Identity, event type and coordinates of all facts (columns of IDS)."""
-    all_ids = [ids_of({_type(rows): rows}) for file in files for rows in _streams(file.address)]
-    return pa.concat_tables([IDS.empty_table(), *all_ids])
+    """Identity, event type and coordinates of all facts (columns of IDS), from the files of ids."""
+    return pa.concat_tables([IDS.empty_table(), *(rows for file in files for rows in _streams(file.address))])
 
 
 def portions(address: str) -> Iterator[dict[str, pa.Table]]:
