@@ -10,7 +10,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidTimestampError
 
 from infra.embedded.supervisor import Supervisor
-from tests.e2e.test_the_whole_path import order, orders
+from tests.e2e.test_the_whole_path import moment, orders
+from tests.e2e.test_the_whole_path import order as any_order
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
@@ -18,6 +19,11 @@ TOPIC = "order_placed"
 LIMITS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 NANOSECONDS = 1_700_000_000_000_000_000
 MEGABYTE = 1024 * 1024
+
+
+def order(**changes: str) -> str:
+    """Within the horizon: after a publication an older one would wait for the next, and change what it answers."""
+    return any_order(occurred_at=moment(), **changes)
 
 
 @contextmanager
