@@ -188,6 +188,7 @@ def _farewell(settings: Settings, script: ModuleType, console: Console) -> None:
     console.print(
         f"""Airflow   {settings.airflow_page}   user {ADMIN}, password: "airflow_admin_password" in {secrets}
 Marts     {settings.airflow_page}/dags/marts   (dbt builds them now)
+HTTP      {settings.query_url}/docs   user {settings.query_user}, password: "query_password" there
 JDBC      {settings.thrift}:{settings.thrift_port}
 {script.EXAMPLES}
 State     ./tidemark status, ./tidemark speed status
