@@ -96,12 +96,12 @@ class InForce:
 
     @cached_property
     def identities(self) -> pa.Array:
-        """Of those facts."""
+        """The identities of the facts about which something was said."""
         return pa.array(self.by_identity, row_types.FACT.field("identity").type)
 
     @cached_property
     def lsns(self) -> pa.Array:
-        """Of the quarantined records about which something was said."""
+        """The lsns of the quarantined records about which something was said, ascending."""
         return pa.array(sorted({place.lsn for place in self.by_place}), pa.int64())
 
     @cached_property

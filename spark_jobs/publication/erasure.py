@@ -113,7 +113,9 @@ def _delete(store: Store, views: Views, event_types: Iterable[str]) -> Mapping[s
 
 
 def _keep_newest(table: str) -> int:
-    """Of a table in whose log are the bounds of all columns; how many files are deleted."""
+    """Delete all files but those of the newest version, and the older versions of the log, which hold bounds of all
+    columns; returns how many files are deleted.
+    """
     delta_log.forget_versions(tables.path(table))
     return vacuum(tables.path(table), hours=0)
 
