@@ -20,11 +20,15 @@ from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, D
 from tidemark_airflow import command
 from tidemark_airflow.links import MergedLink, OutcomeLink, SqlLink, WithPage, data_docs_url, run_merged_into, run_url
 from tidemark_airflow.policy import PUBLICATION
-from tidemark_airflow.run_id import day_of, pin_of, run_id_of
+from tidemark_airflow.run_id import day_in, day_of, pin_of, run_id_of
 
 TRY_LATER_DELAY = timedelta(seconds=20)
 EACH_WAITS = timedelta(seconds=10)
 """Times the runs of the DAG that are under way: however many wait, one looks every so often."""
+BACKFILL = "backfill"
+ASKED_AT_ONCE = 100
+"""Names of runs in one question to Airflow; they are part of an address."""
+ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
 BROKEN = 1
 """`tidemark verify`: not a failure to look, but what was seen."""
 
@@ -101,6 +105,7 @@ class BatchStep(TidemarkOperator):
 class PlanStep(BatchStep):
     """The plan of a run, with the partition's day to rebuild, if any. It may be merged into another run.
 
+    The first of a backfill speaks for all its days, also those that Airflow does not let begin yet.
     Then a link leads to the run that has done its day. forces_scheduled_day: whether runs by the schedule rebuild their
     day as well; where there are several for one day, they take in what is new, and rebuild nothing else.
     """
@@ -115,7 +120,7 @@ class PlanStep(BatchStep):
     def arguments_of(self, context: Context) -> list[str]:
         dag_run = context["dag_run"]
         named = [f"--dag-run={dag_run.run_id}"] if DAG_RUN.fullmatch(dag_run.run_id) else []
-        arguments = [*super().arguments_of(context), *named]
+        arguments = [*super().arguments_of(context), *named, *_also(context)]
         day = day_of(dag_run.partition_key)
         is_forced = day is not None and (self.forces_scheduled_day or dag_run.run_type != "scheduled")
         return [*arguments, f"--day={day}"] if is_forced else arguments
@@ -184,6 +189,31 @@ class PinnedStep(TidemarkOperator):
 
     def arguments_of(self, context: Context) -> list[str]:
         return [*self.arguments, pin_of(context["dag_run"].run_id)]
+
+
+def _also(context: Context) -> list[str]:
+    """Options: runs of the backfill that have not planned yet, each with its day, as far as their names tell it."""
+    dag_run, ti = context["dag_run"], context["ti"]
+    if dag_run.run_type != BACKFILL:
+        return []
+    plans = ti.get_task_states(dag_id=dag_run.dag_id, task_ids=[ti.task_id])
+    waiting = {
+        run: day
+        for run, states in plans.items()
+        if run != dag_run.run_id and states[ti.task_id] not in ENDED and (day := day_in(run)) is not None
+    }
+    alive = _under_way(ti, dag_run.dag_id, sorted(waiting))
+    return [f"--also={run_id_of(run)}={waiting[run]}" for run in alive]
+
+
+def _under_way(ti: Any, dag_id: str, runs: list[str]) -> list[str]:
+    """Those of the runs that Airflow has not ended: a backfill that was cancelled leaves tasks that never began."""
+    if len(runs) <= ASKED_AT_ONCE:
+        count = ti.get_dr_count(dag_id=dag_id, run_ids=runs, states=["queued", "running"]) if runs else 0
+        if count in (0, len(runs)):
+            return runs if count else []
+    half = len(runs) // 2
+    return [*_under_way(ti, dag_id, runs[:half]), *_under_way(ti, dag_id, runs[half:])]
 
 
 def named(context: Context) -> list[str]:

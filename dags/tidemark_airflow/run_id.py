@@ -7,6 +7,7 @@ from datetime import datetime
 from spark_jobs.orchestration.interface import DAY
 
 READABLE_LENGTH = 26
+BACKFILLED = re.compile(r"backfill__[^_]+__(\d{4}-\d\d-\d\d)__.+")
 
 
 def run_id_of(dag_run_id: str) -> str:
@@ -25,6 +26,15 @@ def day_of(partition_key: str | None) -> str | None:
     if datetime.strptime(partition_key, DAY).strftime(DAY) != partition_key:
         raise ValueError(f"partition key {partition_key!r} is not a day: write it as YYYY-MM-DD")
     return partition_key
+
+
+def day_in(dag_run_id: str) -> str | None:
+    """The day that Airflow puts into the name of a backfill's run; None where there is none.
+
+    `backfill__2026-01-03T00:00:00+00:00__2026-01-02__hJ8k` -> `2026-01-02`
+    """
+    named = BACKFILLED.fullmatch(dag_run_id)
+    return named and named[1]
 
 
 def pin_of(dag_run_id: str) -> str:

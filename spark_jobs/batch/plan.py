@@ -30,12 +30,13 @@ def plan(
     days: Sequence[date] = (),
     mode: Mode = "changed",
     wanted: Mapping[str, Any] | None = None,
+    others: Mapping[str, str] | None = None,
 ) -> Run:
     """Plan the run, or return the plan that its first try wrote.
 
-    columns: of every view (`View.column`). wanted: what else its summary says. The cut is the highest lsn that is
-    complete in master.log and in speed.partials for every view that the speed layer has begun with, with nothing
-    missing below.
+    columns: of every view (`View.column`). wanted: what else its summary says. others: runs that wait and cannot say so
+    yet, id -> day (ISO). The cut is the highest lsn that is complete in master.log and in speed.partials for every view
+    that the speed layer has begun with, with nothing missing below.
 
     Raises RunActive while another run is at work, Merged once another has done its days.
     """
@@ -55,6 +56,7 @@ def plan(
             summary={"held_by": dict(held_by), **(wanted or {})},
         ),
         cut_chosen_at=now,
+        others=others,
     )
 
 

@@ -6,6 +6,7 @@ begin. Spark is imported by the steps that may need it.
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import cache
@@ -14,9 +15,8 @@ from typing import Any
 import click
 
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
-from spark_jobs.batch.replay import Wanted, plan_replay
 from spark_jobs.cli import replay_report, run_report
-from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show, thrift
+from spark_jobs.cli.step import json_option, ledger_step, refusing, run_id_of_option, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.ledger import view_lock
@@ -27,6 +27,8 @@ from spark_jobs.publication.publish import publish
 from spark_jobs.publication.retention import retain
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import project_views
+from spark_jobs.replay.planned import plan_replay
+from spark_jobs.replay.wanted import Wanted
 from spark_jobs.serving import source_diff
 from spark_jobs.serving.render import ready
 from spark_jobs.settings import settings
@@ -40,6 +42,13 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
+def _days_of(ctx: click.Context, option: click.Parameter, said: Iterable[str]) -> dict[str, str]:
+    """Callback of an option: runs, each with its day."""
+    pairs = [text.rpartition("=")[::2] for text in said]
+    day = click.DateTime([DAY])
+    return {run_id_of_option(ctx, option, run): f"{day.convert(text, option, ctx):{DAY}}" for run, text in pairs}
+
+
 @click.group(cls=InOrder)
 def batch() -> None:
     """The batch layer: plan, build, audit, publish."""
@@ -51,7 +60,15 @@ def batch() -> None:
 @click.option("--mode", type=click.Choice(["changed", "full"]), default="changed", help="full: everything from facts.")
 @click.option("--rebuild", is_flag=True, help="Views once more, at the published cut: as the settings rebuild_* say.")
 @click.option("--dag-run", help="What Airflow calls the run.")
-def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, rebuild: bool, dag_run: str | None) -> None:
+@click.option("--also", "others", multiple=True, metavar="RUN=DAY", callback=_days_of, help="Another waits, for it.")
+def plan_(
+    run_id: str,
+    days: tuple[datetime, ...],
+    mode: Any,
+    rebuild: bool,
+    dag_run: str | None,
+    others: Mapping[str, str],
+) -> None:
     """Choose the run's cut and write it down."""
     if rebuild and (days or mode == "full"):
         raise click.UsageError("--rebuild goes without --mode and without days")
@@ -68,7 +85,9 @@ def plan_(run_id: str, days: tuple[datetime, ...], mode: Any, rebuild: bool, dag
             planned = plan_rebuild(store, chosen, run_id, settings().rebuild_parts, settings().rebuild_from)
         else:
             about = {MERGEABLE: mode == "changed", DAG_RUN: dag_run}
-            planned = plan(store, [view.column for view in views], run_id, [day.date() for day in days], mode, about)
+            planned = plan(
+                store, [view.column for view in views], run_id, [day.date() for day in days], mode, about, others
+            )
         for line in describe(planned):
             click.echo(line)
 

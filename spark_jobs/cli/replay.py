@@ -12,21 +12,21 @@ from typing import Any, get_args
 import click
 
 from spark_jobs.batch.plan import Origin
-from spark_jobs.batch.replay import Wanted, in_quarantine, preview, state
 from spark_jobs.cli import replay_report
 from spark_jobs.cli.batch import InOrder, audit_, build_, plan_, publish_
 from spark_jobs.cli.step import by_option, instant, json_option, ledger_step, run_option, show
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger.schema import Replay, Run
-from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.ledger.store import LedgerError
 from spark_jobs.orchestration.interface import DAY
-from spark_jobs.registry.views import Views, project_views
-from spark_jobs.serving import source_diff
-from spark_jobs.serving.render import ready
+from spark_jobs.registry.views import project_views
+from spark_jobs.replay.differences import differences
+from spark_jobs.replay.planned import state
+from spark_jobs.replay.preview import preview
+from spark_jobs.replay.wanted import Wanted, in_quarantine
 from spark_jobs.storage import coverage
 from spark_jobs.storage.lsn_ranges import Range
 
-SIDES = ("published", "replayed")
 name_argument = click.argument("run_id", metavar="REPLAY")
 
 
@@ -165,7 +165,7 @@ def run(ctx: click.Context, run_id: str) -> None:
     """Do it, up to the comparison with what is published; once that is approved, publish. Goes on where it stopped."""
     step, of = _position(run_id)
     if step is None:
-        ctx.invoke(plan_, run_id=run_id, days=(), mode="changed", rebuild=False, dag_run=None)
+        ctx.invoke(plan_, run_id=run_id, days=(), mode="changed", rebuild=False, dag_run=None, others={})
     if step in (None, "plan", "decode"):
         ctx.invoke(build_, run_id=run_id)
     if step in (None, "plan", "decode", "build"):
@@ -198,21 +198,13 @@ def compare(run_id: str) -> None:
         begun = store.run(run_id)
         if begun is None or begun.step not in ("build", "audit"):
             raise LedgerError(f"replay {run_id} has not built anything to compare: `tidemark replay run {run_id}`")
-        store.record_differences(run_id, [*differences(store, project_views(), begun)])
+        found = differences(store, project_views(), begun, replay_report.folder(run_id))
+        store.record_differences(run_id, [one.as_json() for one in found])
         of = store.asked_replay(run_id)
         page = replay_report.written(of, state(of, begun))
         for line in replay_report.summary(of.differences or ()):
             click.echo(line)
         click.echo(f"page: {page.as_uri()}")
-
-
-def differences(store: Store, views: Views, begun: Run) -> Iterator[dict[str, Any]]:
-    """What the run's builds would change of what is published, view by view; all rows are in files beside the page."""
-    promoted = store.promoted()
-    old, new = store.current_sources(), store.built_sources(begun.run_id)
-    sets = (ready(views, old, promoted), ready(views, new, promoted))
-    for found in source_diff.between(views, *sets, begun.cut, SIDES, replay_report.folder(begun.run_id)):
-        yield found.as_json()
 
 
 @replay.command()

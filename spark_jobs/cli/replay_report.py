@@ -53,7 +53,8 @@ def summary(differences: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield f"{NOTHING_DIFFERS}: every answer is the same"
     for view in views:
         kinds = ", ".join(f"{view[kind]:,} {kind}" for kind in ("gone", "new", "other") if view[kind])
-        yield printable(f"{view['view']}: {_differing(view):,} rows differ ({kinds}) of {view['rows']:,}")
+        causes = f"; {said}" if (said := _causes(view)) else ""
+        yield printable(f"{view['view']}: {_differing(view):,} rows differ ({kinds}) of {view['rows']:,}{causes}")
         yield from (printable(f"  {line}") for line in view["greatest"])
 
 
@@ -99,12 +100,12 @@ def _views(of: Replay) -> Table:
 
 
 def _differences(of: Replay) -> Table:
-    names = ("rows compared", "gone", "new", "with other values", "all of them")
+    names = ("rows compared", "gone", "new", "with other values", "by cause", "all of them")
     table = Table("view", *names, title="what readers would see otherwise", title_justify="left")
     for view in of.differences or ():
         numbers = (f"{view[name]:,}" for name in ("rows", "gone", "new", "other"))
         link = Text(view["file"], style=f"link {view['file']}")
-        table.add_row(plain(view["view"]), *numbers, link)
+        table.add_row(plain(view["view"]), *numbers, plain(_causes(view)), link)
     return table
 
 
@@ -112,6 +113,11 @@ def _greatest(of: Replay) -> Iterator[RenderableType]:
     for view in of.differences or ():
         yield plain(f"\n{view['view']}, the greatest changes:")
         yield from (plain(f"  {line}") for line in view["greatest"])
+
+
+def _causes(view: dict[str, Any]) -> str:
+    """Rows by cause, the most first; nothing where causes were not asked for."""
+    return ", ".join(f"{count:,} {cause}" for cause, count in view.get("causes", {}).items())
 
 
 def _differing(view: dict[str, Any]) -> int:

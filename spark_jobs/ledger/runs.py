@@ -28,20 +28,24 @@ WRITER_PATIENCE_SECONDS = 90.0
 
 
 class Runs(Leases):
-    def begin_run(self, planned: Run, cut_chosen_at: datetime | None = None) -> Run:
+    def begin_run(
+        self, planned: Run, cut_chosen_at: datetime | None = None, others: Mapping[str, str] | None = None
+    ) -> Run:
         """Write the plan, with the days of runs that wait, or return the plan of this run's first try.
 
+        others: runs that cannot ask yet, id -> day; they have been waiting since before the cut was chosen.
         RunActive while another run is at work: this one waits then, if any other can do its days as well. Merged once
         one has done them.
         """
+        chosen_at = cut_chosen_at or datetime.now(UTC)
         try:
-            return self._begun(planned, cut_chosen_at)
+            return self._begun(planned, chosen_at, others or {})
         except RunActive:
             with self.write() as session:
-                turns.wait(session, planned)
+                turns.wait(session, planned, datetime.now(UTC), others or {})
             raise
 
-    def _begun(self, planned: Run, cut_chosen_at: datetime | None) -> Run:
+    def _begun(self, planned: Run, cut_chosen_at: datetime, others: Mapping[str, str]) -> Run:
         now, run_id = datetime.now(UTC), planned.run_id
         with self.write() as session:
             run = turns.turn(session, run_id, now)
@@ -49,7 +53,10 @@ class Runs(Leases):
                 turns.supersede(session, other, f"{other.error}; then run {run_id} began")
             if run is not None:
                 return _revived(run, now)
-            turns.take_over(session, planned, cut_chosen_at or now)
+            if others:
+                turns.wait(session, planned, cut_chosen_at, others)
+                session.flush()
+            turns.take_over(session, planned, cut_chosen_at)
             planned.started_at = planned.progressed_at = now
             session.add(planned)
         return planned

@@ -6,7 +6,8 @@ with all that it took over. Everything here is part of its caller's transaction,
 waits, or is with a run that is alive.
 """
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -60,11 +61,13 @@ def supersede(session: Session, run: Run, why: str) -> None:
         session.merge(WaitingRun(run_id=run.run_id, days=run.days, since=run.started_at, taken_by=None))
 
 
-def wait(session: Session, planned: Run) -> None:
-    """Write down that a run waits, and with which days; once."""
-    known = (session.get(Run, planned.run_id), session.get(WaitingRun, planned.run_id))
-    if _is_mergeable(planned) and known == (None, None):
-        session.add(WaitingRun(run_id=planned.run_id, days=planned.days, since=datetime.now(UTC), taken_by=None))
+def wait(session: Session, planned: Run, since: datetime, others: Mapping[str, str]) -> None:
+    """Write down that a run waits, and with which days; and the `others` that it speaks for (id -> day); each once."""
+    if not _is_mergeable(planned):
+        return
+    for run_id, days in {planned.run_id: planned.days, **{other: [day] for other, day in others.items()}}.items():
+        if (session.get(Run, run_id), session.get(WaitingRun, run_id)) == (None, None):
+            session.add(WaitingRun(run_id=run_id, days=days, since=since, taken_by=None))
 
 
 def take_over(session: Session, run: Run, before: datetime) -> None:

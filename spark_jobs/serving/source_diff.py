@@ -4,8 +4,8 @@ sources, other sources, lsn -> the rows of each view that differ, counted by wha
 in words, all of them in a file.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,16 @@ SHOWN = 10
 MOST_KEPT = 100_000
 """Rows of a view that its file has at most."""
 Sides = tuple[str, str]
+Attributed = Callable[[LocalAnswers, Served, Comparison], Comparison]
+"""Old answers, view, rows that differ from the relation `built` -> the same rows with one more column, `cause`."""
 
 
 @dataclass(frozen=True)
 class ViewDifference:
     """Rows of a view that differ: only in the first answer (gone), only in the second (new), or with other values.
 
-    greatest: those that change most, in words. file: where all of them are, or the first MOST_KEPT.
+    greatest: those that change most, in words. file: where all of them are, or the first MOST_KEPT. causes: cause ->
+    rows that differ by it, where somebody asked for causes.
     """
 
     view: str
@@ -41,26 +44,40 @@ class ViewDifference:
     other: int
     greatest: tuple[str, ...]
     file: str
+    causes: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "greatest": [*self.greatest]}
 
 
 def between(
-    views: Views, old: Mapping[str, Source], new: Mapping[str, Source], head: int, sides: Sides, folder: Path
+    views: Views,
+    old: Mapping[str, Source],
+    new: Mapping[str, Source],
+    head: int,
+    sides: Sides,
+    folder: Path,
+    attributed: Attributed | None = None,
 ) -> Iterator[ViewDifference]:
     """The views whose answers differ, up to `head`; a view that only one has is left out. `folder`: for the files."""
     now = datetime.now(UTC)
     before, after = LocalAnswers(views, old, head, now), LocalAnswers(views, new, head, now)
     for view in servable(views, {view_id: source for view_id, source in new.items() if view_id in old}):
-        duckdb_reader.copy(after.con.sql(after.answer(view)), before.con, "after")
-        compared = compare(before.con, before.answer(view), "FROM after", shape_of(view, served=True))
+        duckdb_reader.copy(after.con.sql(after.answer(view)), before.con, "built")
+        compared = compare(before.con, before.answer(view), "FROM built", shape_of(view, served=True))
         if compared.differing:
-            yield _difference(view, compared, sides, folder)
-        duckdb_reader.drop(before.con, "after", "left_rows", "right_rows", compared.name)
+            rows = attributed(before, view, compared) if attributed else compared
+            yield _difference(view, rows, sides, folder, _by_cause(rows) if attributed else {})
+        duckdb_reader.drop(before.con, "built", "left_rows", "right_rows", compared.name)
 
 
-def _difference(view: Served, compared: Comparison, sides: Sides, folder: Path) -> ViewDifference:
+def _by_cause(rows: Comparison) -> dict[str, int]:
+    return dict(rows.con.execute(f"SELECT cause, count(*) FROM {rows.name} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall())
+
+
+def _difference(
+    view: Served, compared: Comparison, sides: Sides, folder: Path, causes: Mapping[str, int]
+) -> ViewDifference:
     con = compared.con
     counts = "count_if(NOT in_right), count_if(NOT in_left), count_if(in_left AND in_right)"
     [(gone, new, other)] = con.execute(f"SELECT {counts} FROM {compared.name}").fetchall()
@@ -69,7 +86,7 @@ def _difference(view: Served, compared: Comparison, sides: Sides, folder: Path) 
     rows = f"SELECT * EXCLUDE (n) FROM {compared.name} ORDER BY ALL LIMIT {MOST_KEPT:d}"
     con.execute(f"COPY ({rows}) TO {quote_text(str(file), D)} (HEADER)")
     greatest = compared.first(sides, SHOWN, order=_change(compared))
-    return ViewDifference(view.name, compared.rows, gone, new, other, tuple(greatest), file.name)
+    return ViewDifference(view.name, compared.rows, gone, new, other, tuple(greatest), file.name, causes)
 
 
 def _change(compared: Comparison) -> str | None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,12 +51,15 @@ def context(
     pulled: Any = None,
     under_way: int = 1,
     run_type: str = "manual",
+    siblings: Mapping[str, str | None] | None = None,
+    cancelled: Collection[str] = (),
     **form: Any,
 ) -> Any:
     """What Airflow gives to a task.
 
     pulled: what the task before has left. form: fields that somebody has changed, the others are as the forms open
-    them. under_way: so many runs of the DAG.
+    them. under_way: so many runs of the DAG. siblings: other runs, each with the state of its `plan`; `cancelled`: of
+    backfills that were.
     """
     from tidemark_airflow.drill_form import DRILL_PARAMS
     from tidemark_airflow.replay_form import PARAMS
@@ -66,7 +69,16 @@ def context(
     run = SimpleNamespace(
         dag_id="batch_layer", run_id=run_id, run_type=run_type, partition_key=key, triggering_user_name="ada"
     )
-    ti = SimpleNamespace(id="ti", xcom_pull=lambda task_ids: pulled, get_dr_count=lambda dag_id, states: under_way)
+    plans = {run: {"plan": state} for run, state in (siblings or {}).items()}
+    ti = SimpleNamespace(
+        id="ti",
+        task_id="plan",
+        xcom_pull=lambda task_ids: pulled,
+        get_dr_count=lambda dag_id, states, run_ids=None: (
+            under_way if run_ids is None else sum(run not in cancelled for run in run_ids)
+        ),
+        get_task_states=lambda dag_id, task_ids: plans,
+    )
     return {"dag_run": run, "params": filled, "ti": ti, "task_instance": ti}
 
 

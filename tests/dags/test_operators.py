@@ -1,7 +1,7 @@
 """The `tidemark` command as a task: what it is given, and what its exit code means."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +71,22 @@ def test_an_hourly_run_takes_in_what_is_new_and_rebuilds_no_day_but_a_backfill_d
     assert "--day=2013-01-01" not in words(folder)
     plan.execute(context(key="2013-01-01", run_type="backfill"))
     assert "--day=2013-01-01" in words(folder)
+
+
+def test_the_first_of_a_backfill_speaks_for_all_its_days_that_nobody_has_cancelled(tidemark: Put) -> None:
+    """Airflow lets but some of them begin: with the form's default one at a time."""
+    folder, plan = tidemark(RECORD), PlanStep(task_id="plan")
+    days = [f"{date(2013, 1, 1) + timedelta(days=n)}" for n in range(250)]
+    runs = [f"backfill__2026-01-09T00:00:00+00:00__{day}__x_Y__{n}" for n, day in enumerate(days)]
+    states = dict.fromkeys(runs) | {runs[2]: "success", runs[3]: "up_for_reschedule", "manual__1": None}
+    asked = context(runs[0], days[0], run_type="backfill", siblings=states, cancelled=[runs[5], runs[200]])
+    plan.execute(asked)
+    also = [word for word in words(folder) if word.startswith("--also")]
+    left_out = {runs[0], runs[2], runs[5], runs[200]}
+    asked_for = {run: day for run, day in zip(runs, days, strict=True) if run not in left_out}
+    assert also == [f"--also={run_id_of(run)}={day}" for run, day in asked_for.items()]
+    plan.execute(context(runs[0], days[0], siblings=states))
+    assert "--also" not in (folder / "given").read_text(), "a run by hand speaks for itself"
 
 
 def test_only_the_plan_is_given_the_day(tidemark: Put) -> None:

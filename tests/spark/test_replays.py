@@ -6,11 +6,15 @@ import pytest
 
 from spark_jobs.batch.build_tasks import BuildMode
 from spark_jobs.batch.plan import FROM_FACTS
-from spark_jobs.batch.replay import Wanted, plan_replay, preview, state
-from spark_jobs.cli.replay import differences
 from spark_jobs.ledger.replays import NOBODY
 from spark_jobs.ledger.schema import Replay
 from spark_jobs.ledger.store import LedgerError
+from spark_jobs.quality.reconciliation.causes import CORRECTED
+from spark_jobs.registry.views import Views, project_views
+from spark_jobs.replay.differences import LOOKED_UP, OTHERWISE, differences
+from spark_jobs.replay.planned import plan_replay, state
+from spark_jobs.replay.preview import preview
+from spark_jobs.replay.wanted import Wanted
 from spark_jobs.serving import source_diff
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
@@ -34,7 +38,7 @@ def compared(lake: Lake, run_id: str) -> list[dict[str, Any]]:
     lake.store.record_audit(run_id, passed=True)
     run = lake.store.run(run_id)
     assert run is not None
-    found = [*differences(lake.store, lake.views, run)]
+    found = [one.as_json() for one in differences(lake.store, lake.views, run, settings().data_docs / run_id)]
     lake.store.record_differences(run_id, found)
     return found
 
@@ -66,6 +70,7 @@ def test_a_replay_from_raw_bytes_mends_what_is_served_once_somebody_agrees_and_i
     orders, trades = compared(lake, "again")
     assert (orders["view"], orders["gone"], orders["new"], orders["other"]) == ("orders_by_day", 0, 0, 1)
     assert trades["view"] == "trades"
+    assert (orders["causes"], trades["causes"]) == ({CORRECTED: 1}, {CORRECTED: 2})
     assert orders["greatest"][0].startswith("store_id=1, day=2026-01-05: orders 1 (published) 2 (replayed)")
     with pytest.raises(LedgerError, match="replay again waits for approval"):
         lake.publish("again")
@@ -128,3 +133,29 @@ def test_a_cancelled_replay_leaves_what_is_served_and_the_next_run_begins(lake: 
     assert counts(lake) == [1, 1]
     publication = lake.run("r2")
     assert publication is not None and counts(lake) == [2, 1], "the facts are mended, so the next run shows them"
+
+
+def test_each_row_that_differs_has_its_cause_also_where_no_record_explains_it(lake: Lake) -> None:
+    names = {"orders_by_day", "trades", "trades_by_colour", "user_card", "user_settings"}
+    every = project_views()
+    lake.views = Views(
+        tuple(view for view in every if view.name in names), tuple(view for view in every.chained if view.name in names)
+    )
+    traded = order(1)
+    executed = event("order_executed", 7, comp_id=traded["comp_id"], occurred_at=f"{DAY1}T10:00:00.000Z")
+    lake.land([traded, executed, event("profile_changed", 5), event("settings_changed", 6)])
+    lake.run("r1")
+    [(user,)] = lake.rows("SELECT user_id FROM serving.user_card")
+    lake.spark.sql(f"UPDATE {tables.facts('settings_changed')} SET plan = 'spoilt'")
+    lake.spark.sql(f"UPDATE {tables.facts('order_placed')} SET colour = 'spoilt', unit_price_cents = 1")
+    asked(lake, "again", Wanted("facts"))
+    causes = {one["view"]: one["causes"] for one in compared(lake, "again")}
+    assert causes == {
+        "orders_by_day": {OTHERWISE: 1},
+        "trades": {OTHERWISE: 1},
+        "trades_by_colour": {"of trades": 2},
+        "user_card": {LOOKED_UP: 1},
+        "user_settings": {OTHERWISE: 1},
+    }
+    rows = (settings().data_docs / "again" / "user_card.csv").read_text().splitlines()
+    assert rows[1].startswith(f"{user},") and rows[1].endswith(LOOKED_UP), "the file has the cause of each row"

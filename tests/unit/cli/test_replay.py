@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs.batch.replay import may_begin
 from spark_jobs.cli import main, replay, replay_report
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Run
@@ -82,21 +81,6 @@ def test_a_range_of_days_is_one_run() -> None:
     assert run is not None and len(run.days) == 30
 
 
-@pytest.mark.parametrize(
-    ("hours", "hour", "may"),
-    [
-        (None, 12, True),
-        ("22-6", 23, True),
-        ("22-6", 5, True),
-        ("22-6", 6, False),
-        ("9-17", 9, True),
-        ("9-17", 17, False),
-    ],
-)
-def test_replays_begin_in_their_hours(hours: str | None, hour: int, may: bool) -> None:
-    assert may_begin(hours, datetime(2026, 3, 1, hour, tzinfo=UTC)) is may
-
-
 def test_a_replay_outside_of_its_hours_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     tidemark(*PLAN)
     monkeypatch.setenv(
@@ -138,6 +122,7 @@ def test_an_audit_that_stopped_it_is_made_again() -> None:
 
 def test_the_page_leads_to_all_rows_and_takes_nothing_in_them_for_markup() -> None:
     differs = {"view": "orders_by_day", "rows": 9, "gone": 1, "new": 2, "other": 3, "file": "orders_by_day.csv"}
+    differs["causes"] = {"facts_replaced": 4, "computed_otherwise": 2}
     differs["greatest"] = ["name=<script>alert(1)</script>[bold]: orders 1 (published) 2 (replayed)"]
     tidemark(*PLAN)
     store = ledger.open()
@@ -146,5 +131,8 @@ def test_the_page_leads_to_all_rows_and_takes_nothing_in_them_for_markup() -> No
     page = replay_report.written(store.asked_replay("again"), "waits for approval").read_text()
     assert 'href="orders_by_day.csv"' in page and "<script>" not in page and "[bold]" in page
     lines = [*replay_report.summary(store.asked_replay("again").differences or ())]
-    assert lines[0] == "orders_by_day: 6 rows differ (1 gone, 2 new, 3 other) of 9"
+    assert (
+        lines[0] == "orders_by_day: 6 rows differ (1 gone, 2 new, 3 other) of 9; 4 facts_replaced, 2 computed_otherwise"
+    )
+    assert "4 facts_replaced, 2 computed_otherwise" in page
     assert [*replay_report.summary([])] == [f"{NOTHING_DIFFERS}: every answer is the same"]

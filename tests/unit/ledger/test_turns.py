@@ -64,6 +64,28 @@ def test_a_run_that_asked_after_the_cut_was_chosen_is_not_taken_over(store: Stor
     assert asked(store, 4, before).summary[TAKEN_OVER] == ["r2"]
 
 
+def test_one_run_of_a_backfill_speaks_for_those_that_cannot_ask_yet(store: Store) -> None:
+    before = datetime.now(UTC)
+    first = Run(run_id="r1", days=["2026-01-01"], cut=5, summary={MERGEABLE: True})
+    others = {f"r{number}": f"2026-01-0{number}" for number in (2, 3)}
+    begun = store.begin_run(first, before, others)
+    assert begun.days == ["2026-01-01", "2026-01-02", "2026-01-03"] and begun.summary[TAKEN_OVER] == ["r2", "r3"]
+    with pytest.raises(RunActive, match="does the days of this one as well"):
+        asked(store, 2)
+    store.progress("r1", "publish")
+    with pytest.raises(Merged):
+        asked(store, 3)
+    asked(store, 4)
+    with pytest.raises(RunActive):
+        store.begin_run(
+            Run(run_id="r5", days=["2026-01-05"], cut=5, summary={MERGEABLE: True}), before, {"r6": "2026-01-06"}
+        )
+    assert {waiting.run_id for waiting in store.waiting_runs()} >= {"r5", "r6"}, "it speaks for them while it waits"
+    with pytest.raises(RunActive):
+        store.begin_run(Run(run_id="replay", days=[], cut=5), before, {"r7": "2026-01-07"})
+    assert "r7" not in {waiting.run_id for waiting in store.waiting_runs()}
+
+
 def test_the_days_of_a_run_that_failed_go_to_the_next_and_it_ends_with_that_one(store: Store) -> None:
     asked(store, 1)
     waiting(store, 2, 3)
