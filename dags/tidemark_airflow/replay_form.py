@@ -35,6 +35,10 @@ PARAMS = {
     "views": Param(
         [], type="array", items=NAMES, examples=VIEWS, title="Views", description="From facts; none: all."
     ),
+    "promote": Param(
+        False, type="boolean", title="Newest versions",
+        description="Of the views: serve them from their newest versions then.",
+    ),
     "event_types": Param(
         [], type="array", items=NAMES, examples=EVENT_TYPES, title="Event types",
         description="From facts: the views over them. In quarantine: records of their topics.",
@@ -58,6 +62,8 @@ def options(form: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"--view={name}" for name in form["views"] or ())
     yield from (f"--event-type={name}" for name in form["event_types"] or ())
     yield from (f"--{name.replace('_', '-')}={form[name]}" for name in VALUES if form[name] is not None)
+    if form["promote"]:
+        yield "--promote"
     if form["quarantined"]:
         yield "--quarantined"
     yield from (f"--because={code}" for code in form["because"] or ())

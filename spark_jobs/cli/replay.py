@@ -14,7 +14,7 @@ import click
 from spark_jobs.batch.plan import Origin
 from spark_jobs.cli import replay_report
 from spark_jobs.cli.batch import InOrder, audit_, build_, plan_, publish_
-from spark_jobs.cli.step import by_option, instant, json_option, ledger_step, run_option, show
+from spark_jobs.cli.step import by_option, instant, json_option, ledger_step, refusing, run_option, show
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger.schema import Replay, Run
 from spark_jobs.ledger.store import LedgerError
@@ -24,6 +24,7 @@ from spark_jobs.replay.differences import differences
 from spark_jobs.replay.planned import state
 from spark_jobs.replay.preview import preview
 from spark_jobs.replay.wanted import Wanted, in_quarantine
+from spark_jobs.serving.explain import ExplainError
 from spark_jobs.storage import coverage
 from spark_jobs.storage.lsn_ranges import Range
 
@@ -53,6 +54,7 @@ def replay() -> None:
     multiple=True,
     help="With --from facts: the views over this event type. With --quarantined: records of its topic.",
 )
+@click.option("--promote", is_flag=True, help="With --view: then serve the views from their newest versions.")
 @click.option("--from-day", type=click.DateTime([DAY]), help="The first day whose facts are done again.")
 @click.option("--to-day", type=click.DateTime([DAY]), help="The last one; by default the first.")
 @click.option("--from-lsn", type=click.IntRange(1), help="The first lsn to decode again.")
@@ -64,14 +66,24 @@ def replay() -> None:
 @by_option
 @json_option
 def plan(
-    run_id: str, reason: str, origin: Origin, views: tuple[str, ...], by: str, as_json: bool, **where: Any
+    run_id: str,
+    reason: str,
+    origin: Origin,
+    views: tuple[str, ...],
+    promote: bool,
+    by: str,
+    as_json: bool,
+    **where: Any,
 ) -> None:
     """Write down what is wanted, and show what it would touch. Nothing is computed. No range: all of history."""
     _refuse_what_goes_with_nothing(origin, views, where)
+    if promote and not views:
+        raise click.UsageError("--promote goes with --view")
     known = project_views()
     with ledger_step() as store:
         named = _views(views, where["event_types"])
-        wanted = Wanted(origin, named if origin == "facts" else (), _days(**where), tuple(_lsns(**where)))
+        wanted = Wanted(origin, named if origin == "facts" else (), _days(**where), tuple(_lsns(**where)), promote)
+        wanted.promotes(known, store.promoted())
         if origin == "facts" and wanted.lsns:
             raise LedgerError("facts are chosen by days: --from-day, --to-day")
         if wanted.is_all and any(value for name, value in where.items() if name != "event_types"):
@@ -193,7 +205,7 @@ def _position(run_id: str) -> tuple[str | None, Replay]:
 @name_argument
 def compare(run_id: str) -> None:
     """Compare what the replay has built with what is published, view by view, and write the page about it."""
-    with ledger_step() as store:
+    with ledger_step() as store, refusing(ExplainError):
         store.asked_replay(run_id)
         begun = store.run(run_id)
         if begun is None or begun.step not in ("build", "audit"):

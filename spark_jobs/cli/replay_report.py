@@ -43,7 +43,8 @@ def wants(of: Replay) -> str:
     parts = [days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"] if days else []
     parts += [f"lsn {first} to {last}" for first, last in lsns[:3]] + (["and others"] if len(lsns) > 3 else [])
     of_what = "raw bytes" if of.wanted["origin"] == "raw" else f"facts for {', '.join(views) or 'all views'}"
-    return f"{', '.join(parts) or 'all of history'}, from {of_what}"
+    then = ", then served from their newest versions" if of.wanted.get("promote") else ""
+    return f"{', '.join(parts) or 'all of history'}, from {of_what}{then}"
 
 
 def summary(differences: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import LedgerError, Sessions
-from spark_jobs.ledger.schema import Build, HotKey, Pin, Publication, PublicationView, ServingView
+from spark_jobs.ledger.schema import Build, HotKey, Pin, Promotion, Publication, PublicationView, ServingView
 from spark_jobs.ledger.source import Source
 
 INTENT = select(Publication).where(Publication.state == "intent")
@@ -29,8 +29,12 @@ class Publications(Sessions):
         cut: int,
         run_id: str | None = None,
         restores: int | None = None,
+        promoted: Mapping[str, int] | None = None,
     ) -> Publication:
-        """Write the intent. Refused while another intent is unfinished: roll that forward first."""
+        """Write the intent, with the versions that names are promoted to by it.
+
+        Refused while another intent is unfinished: roll that forward first.
+        """
         with self.write() as session:
             if (open_intent := session.scalars(INTENT).first()) is not None:
                 raise LedgerError(f"publication {open_intent.id} is unfinished; any `tidemark batch` step finishes it")
@@ -43,6 +47,7 @@ class Publications(Sessions):
             session.flush()
             for view_id, source in sources.items():
                 session.add(PublicationView(publication_id=number, view_id=view_id, **source.columns()))
+            session.add_all(Promotion(name=name, version=version) for name, version in (promoted or {}).items())
         return publication
 
     def finish_publication(self, publication_id: int) -> None:

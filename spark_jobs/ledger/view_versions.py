@@ -8,6 +8,9 @@ from sqlalchemy import select
 from spark_jobs.ledger.database import Sessions
 from spark_jobs.ledger.schema import Promotion, ViewText
 
+PROMOTES = "promotes"
+"""In a run's summary: name -> the version that it is served from once the run is published."""
+
 
 class ViewVersions(Sessions):
     def promote(self, name: str, version: int) -> None:

@@ -15,6 +15,7 @@ from spark_jobs.ledger.runs import BASE
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.ledger.view_versions import PROMOTES
 from spark_jobs.publication.names import Execute, ensure_named, serving_views
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import ready, servable, serving_sql
@@ -101,11 +102,12 @@ def publish(execute: Execute, views: Views, store: Store, run_id: str, hold: Hol
             _refuse_unfit(run, store)
             sources, held_back = _sources_of(run, views, store)
             served = {view_id: source for view_id, source in sources.items() if view_id not in held_back}
-            looked_at = hold(alone, views, ready(views, served, store.promoted()), run.cut)
+            promoted = _promoted_by(run, views, served)
+            looked_at = hold(alone, views, ready(views, served, {**store.promoted(), **promoted}), run.cut)
         except PublishRefused as error:
             store.fail_run(run_id, str(error))  # it does not stand in the way of another run
             raise
-        publication = store.begin_publication("batch", sources, cut=run.cut, run_id=run_id)
+        publication = store.begin_publication("batch", sources, cut=run.cut, run_id=run_id, promoted=promoted)
         named = finish(alone, views, store, publication)
         about = {"held_back": held_back, "looked_at": looked_at, "refused": dict(named.refused)}
         store.progress(run_id, "publish", publication=publication.id, **about)
@@ -185,6 +187,16 @@ def _sources_of(run: Run, views: Views, store: Store) -> tuple[dict[str, Source]
     held_back = holes(views, new)
     kept = {view_id: old[view_id] for view_id in held_back if view_id in old}
     return {**{k: v for k, v in new.items() if k not in held_back}, **kept}, held_back
+
+
+def _promoted_by(run: Run, views: Views, served: Mapping[str, Source]) -> dict[str, int]:
+    """Name -> the version that the run serves it from, if that lacks nothing."""
+    promoted: dict[str, int] = run.summary.get(PROMOTES, {})
+    ready_to_serve = {(view.name, view.version) for view in views if view.id in served}
+    if lacking := promoted.items() - ready_to_serve:
+        said = ", ".join(f"version {version} of {name}" for name, version in sorted(lacking))
+        raise PublishRefused(f"{said} lacks partials of an lsn: `tidemark views` shows what is covered")
+    return promoted
 
 
 def holes(views: Views, sources: Mapping[str, Source], head: int | None = None) -> dict[str, int]:

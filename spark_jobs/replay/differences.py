@@ -16,6 +16,7 @@ from spark_jobs.expressions.dialect import Dialect, quote, quote_text
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import Store
+from spark_jobs.ledger.view_versions import PROMOTES
 from spark_jobs.quality.reconciliation.agreement import attribute
 from spark_jobs.quality.reconciliation.causes import Causes
 from spark_jobs.registry.views import Views
@@ -36,7 +37,7 @@ LOOKED_UP = "looked_up_otherwise"
 def differences(store: Store, views: Views, run: Run, folder: Path) -> Iterator[ViewDifference]:
     """The views that readers would see otherwise; all rows, with their causes, are in files in `folder`."""
     old, new, promoted = store.current_sources(), store.built_sources(run.run_id), store.promoted()
-    sets = (ready(views, old, promoted), ready(views, new, promoted))
+    sets = (ready(views, old, promoted), ready(views, new, {**promoted, **run.summary.get(PROMOTES, {})}))
     yield from source_diff.between(views, *sets, run.cut, SIDES, folder, _attributing(store, run, old))
 
 
@@ -53,6 +54,8 @@ def _attributing(
     def attributed(before: LocalAnswers, view: Served, compared: Comparison) -> Comparison:
         if isinstance(view, ChainedView):
             return _all_by(f"of {view.base.name}", compared)
+        if view.id not in before.sources:
+            return _all_by(f"version {view.version}", compared)
         days = json.dumps(changed.get(view.id, {}), sort_keys=True)
         shape = compared.shape
         own = replace(shape, values=[name for name in shape.values if name not in view.lookups])

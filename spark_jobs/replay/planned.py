@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from spark_jobs.batch.plan import FROM_FACTS, LSNS, REBUILT, plan
 from spark_jobs.ledger.schema import Replay, Run
 from spark_jobs.ledger.store import Busy, Store
+from spark_jobs.ledger.view_versions import PROMOTES
 from spark_jobs.registry.views import Views
 from spark_jobs.replay.wanted import Wanted
 from spark_jobs.settings import settings
@@ -26,9 +27,10 @@ def plan_replay(store: Store, views: Views, run_id: str) -> Run:
     chosen, columns = [view.id for view in wanted.chosen(views)], [view.column for view in views]
     days = [date.fromisoformat(day) for day in wanted.days]
     if wanted.origin == "facts":
+        about = {PROMOTES: wanted.promotes(views, store.promoted())}
         if wanted.is_all:
-            return plan(store, columns, run_id, mode="full", wanted={REBUILT: chosen})
-        return plan(store, columns, run_id, days, wanted={FROM_FACTS: chosen})
+            return plan(store, columns, run_id, mode="full", wanted={REBUILT: chosen, **about})
+        return plan(store, columns, run_id, days, wanted={FROM_FACTS: chosen, **about})
     lsns = [(1, store.decoded_cut())] if wanted.is_all else wanted.lsns
     return plan(store, columns, run_id, days, wanted={LSNS: [[first, last] for first, last in lsns if first <= last]})
 

@@ -18,12 +18,14 @@ class Wanted:
     """A part of history; with neither days nor lsns, all of it.
 
     views: names, from facts alone; none: all. days: of facts (ISO). lsns: of raw records, both ends included.
+    promote: the views are served from their newest versions then.
     """
 
     origin: Origin
     views: tuple[str, ...] = ()
     days: tuple[str, ...] = ()
     lsns: tuple[Range, ...] = ()
+    promote: bool = False
 
     @property
     def is_all(self) -> bool:
@@ -37,13 +39,27 @@ class Wanted:
     @classmethod
     def of_json(cls, said: Mapping[str, Any]) -> "Wanted":
         lsns = tuple((first, last) for first, last in said["lsns"])
-        return cls(said["origin"], tuple(said["views"]), tuple(said["days"]), lsns)
+        return cls(said["origin"], tuple(said["views"]), tuple(said["days"]), lsns, said.get("promote", False))
 
     def chosen(self, views: Views) -> list[View]:
         """The views that are built again. LedgerError for a name that no view has."""
         if unknown := {*self.views} - {view.name for view in views}:
             raise LedgerError(f"no view is called {', '.join(sorted(unknown))}; `tidemark views` lists them")
         return [view for view in views if not self.views or view.name in self.views]
+
+    def promotes(self, views: Views, promoted: Mapping[str, int]) -> dict[str, int]:
+        """Name -> the version that it is served from then, where it is another one now.
+
+        promoted: name -> version. LedgerError where all views are served from their newest version already.
+        """
+        if not self.promote:
+            return {}
+        chosen = self.chosen(views)
+        served = {name: promoted.get(name, min(v.version for v in chosen if v.name == name)) for name in self.views}
+        newest = {name: max(view.version for view in chosen if view.name == name) for name in self.views}
+        if not (newer := dict(newest.items() - served.items())):
+            raise LedgerError(f"{', '.join(self.views)}: there is no version but the one that is served")
+        return newer
 
 
 def _plain(value: Any) -> Any:

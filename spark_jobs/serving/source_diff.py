@@ -17,6 +17,7 @@ from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import Comparison, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import servable
+from spark_jobs.serving.version_diff import common_shape
 from spark_jobs.storage import duckdb_reader
 
 D = Dialect.DUCKDB
@@ -59,12 +60,19 @@ def between(
     folder: Path,
     attributed: Attributed | None = None,
 ) -> Iterator[ViewDifference]:
-    """The views whose answers differ, up to `head`; a view that only one has is left out. `folder`: for the files."""
+    """The views whose answers differ, up to `head`; a view that only one has is left out. `folder`: for the files.
+
+    Two versions are compared in the columns that both serve. Raises ExplainError where these have no key.
+    """
     now = datetime.now(UTC)
     before, after = LocalAnswers(views, old, head, now), LocalAnswers(views, new, head, now)
-    for view in servable(views, {view_id: source for view_id, source in new.items() if view_id in old}):
+    there = {view.name: view for view in servable(views, old)}
+    for view in servable(views, new):
+        if (known := there.get(view.name)) is None:
+            continue
         duckdb_reader.copy(after.con.sql(after.answer(view)), before.con, "built")
-        compared = compare(before.con, before.answer(view), "FROM built", shape_of(view, served=True))
+        shape = shape_of(view, served=True) if known is view else common_shape(known, view)
+        compared = compare(before.con, before.answer(known), "FROM built", shape)
         if compared.differing:
             rows = attributed(before, view, compared) if attributed else compared
             yield _difference(view, rows, sides, folder, _by_cause(rows) if attributed else {})

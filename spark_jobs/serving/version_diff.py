@@ -6,6 +6,7 @@ view name -> its two newest versions over the same log -> rows that differ, in w
 from collections.abc import Mapping
 
 from spark_jobs.definitions.bound_view import View
+from spark_jobs.engine.chained_view import Served
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import Comparison, Shape, compare, shape_of
@@ -24,11 +25,14 @@ def difference(views: Views, name: str, sources: Mapping[str, Source], head: int
         raise ExplainError(f"{name}: {known}; a second version is a file {name}_v2.py with version=2")
     old, new = versions[-2:]
     merged = LocalAnswers(views, sources, head)
-    return old, new, compare(merged.con, merged.answer(old), merged.answer(new), _common(old, new))
+    return old, new, compare(merged.con, merged.answer(old), merged.answer(new), common_shape(old, new))
 
 
-def _common(old: View, new: View) -> Shape:
-    """The columns that both serve. A key that only one has is left out: its rows cannot be told apart."""
+def common_shape(old: Served, new: Served) -> Shape:
+    """The columns that both serve. A key that only one has is left out: its rows cannot be told apart.
+
+    Raises ExplainError where no key is left.
+    """
     old_shape, new_shape = shape_of(old, served=True), shape_of(new, served=True)
     keys = [key for key in old_shape.keys if key in new_shape.keys]
     if not keys:

@@ -1,14 +1,18 @@
 """Replays: a part of history is done again, compared with what is published, and published with consent alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from spark_jobs.batch.build_tasks import BuildMode
 from spark_jobs.batch.plan import FROM_FACTS
+from spark_jobs.definitions.bound_view import AggregateView
+from spark_jobs.expressions.expression import Expression
 from spark_jobs.ledger.replays import NOBODY
 from spark_jobs.ledger.schema import Replay
 from spark_jobs.ledger.store import LedgerError
+from spark_jobs.publication.publish import promote
 from spark_jobs.quality.reconciliation.causes import CORRECTED
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.replay.differences import LOOKED_UP, OTHERWISE, differences
@@ -159,3 +163,27 @@ def test_each_row_that_differs_has_its_cause_also_where_no_record_explains_it(la
     }
     rows = (settings().data_docs / "again" / "user_card.csv").read_text().splitlines()
     assert rows[1].startswith(f"{user},") and rows[1].endswith(LOOKED_UP), "the file has the cause of each row"
+
+
+def test_a_view_that_was_wrong_is_served_from_its_second_version_once_somebody_agrees(lake: Lake) -> None:
+    wrong = project_views()["orders_by_day"]
+    assert isinstance(wrong, AggregateView)
+    many = Expression(
+        "quantity > 1", "BOOLEAN", frozenset({"quantity"}), "`quantity` > 1", '"quantity" > 1', None, None
+    )
+    mended = replace(wrong, version=2, where=many)
+    lake.views = Views((wrong, mended))
+    lake.land([order(1), order(2, quantity=2)])
+    lake.run("r1")
+    assert counts(lake) == [2]
+    asked(lake, "again", Wanted("facts", views=("orders_by_day",), promote=True))
+    [found] = compared(lake, "again")
+    assert (found["view"], found["other"], found["causes"]) == ("orders_by_day", 1, {"version 2": 1})
+    assert counts(lake) == [2] and lake.store.promoted() == {}
+    lake.store.approve_replay("again", "an operator")
+    lake.publish("again")
+    assert counts(lake) == [1] and lake.store.promoted() == {"orders_by_day": 2}
+    with pytest.raises(LedgerError, match="there is no version but the one that is served"):
+        Wanted("facts", views=("orders_by_day",), promote=True).promotes(lake.views, lake.store.promoted())
+    promote(lake.rows, lake.views, lake.store, "orders_by_day", 1)
+    assert counts(lake) == [2]

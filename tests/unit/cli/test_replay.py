@@ -34,6 +34,8 @@ def _home(platform_home: Path) -> None:
         (["--event-type=order_placed"], 2, "--event-type goes with --from facts or --quarantined"),
         (["--from=facts", "--event-type=nothing"], 1, "no event type is called nothing"),
         (["--from=facts", "--view=nothing"], 1, "no view is called nothing"),
+        (["--from=facts", "--promote"], 2, "--promote goes with --view"),
+        (["--from=facts", "--view=trades", "--promote"], 1, "trades: there is no version but the one that is served"),
         (["--from=facts", "--from-lsn=3"], 1, "facts are chosen by days"),
         (["--to-day=2026-03-01"], 2, "--to-day goes with --from-day"),
         (["--from-day=2026-03-01", "--to-lsn=3"], 2, "--to-lsn goes with --from-lsn"),
