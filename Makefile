@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Modules are compiled as they are first imported; without that each start of Airflow would take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup develop preflight demo up down test test-unit test-faults test-compose bench check format lock clean
+.PHONY: help setup develop preflight demo up down test test-unit test-faults test-compose test-browser bench check format lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ check: develop ## Lint, format, types, and which package imports which
 	@$(BIN)/lint-imports
 
 test: check ## Everything but faults and benchmarks; needs no running platform. COVERAGE=1 counts the lines that run
-	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench and not compose" \
+	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench and not compose and not browser" \
 		$(if $(COVERAGE),--cov=spark_jobs --cov-report=term --cov-fail-under=85)
 	@.venv-airflow/bin/pytest -c tests/dags/pytest.ini tests/dags
 
@@ -52,6 +52,9 @@ test-faults: develop ## The slow ones: kill parts of the platform at load and se
 
 test-compose: develop ## Build the images, run docker-compose.yml, use it from outside, kill its parts
 	@$(BIN)/pytest -m compose tests/compose
+
+test-browser: develop ## Walk through the pages in Chromium; PICTURES=docs/runbooks/pictures keeps a picture of each step
+	@$(BIN)/pytest -m browser tests/browser
 
 bench: develop ## Measure throughput, freshness and answers, against peers
 	@$(BIN)/python -m tests.bench

@@ -1,5 +1,6 @@
 """The tasks of `replay`, around those of a batch run: what it would touch, what it changes, and who agrees."""
 
+import re
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
@@ -7,7 +8,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from spark_jobs.orchestration.interface import NOTHING_DIFFERS
-from tidemark_airflow.links import WithPage
+from tidemark_airflow.links import WithPage, data_docs_url, page_named_in
 from tidemark_airflow.operators import BatchStep, TidemarkOperator, named
 from tidemark_airflow.replay_form import options
 from tidemark_airflow.run_id import run_id_of
@@ -16,7 +17,7 @@ COMPARE, AGREE = "compare", "agree"
 BODY_LINES = 200
 
 
-class PreviewStep(TidemarkOperator):
+class PreviewStep(WithPage, TidemarkOperator):
     """`tidemark replay plan`, with the form's fields: it is written down and shown; nothing is computed."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -57,6 +58,13 @@ class CompareStep(WithPage, TidemarkOperator):
         self.lines.append(line)
 
 
+def _as_text(line: str) -> str:
+    """A line of its own in Markdown, which takes nothing in it for markup: rows are data."""
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{'- ' if line.startswith(' ') else ''}{fence} {line.strip()} {fence}"
+
+
 class Agreement(ApprovalOperator):
     """Shows under *Required actions* what changes, and waits. Where nothing does, nobody is asked."""
 
@@ -70,8 +78,10 @@ class Agreement(ApprovalOperator):
         lines = context["ti"].xcom_pull(task_ids=COMPARE) or []
         if any(line.startswith(NOTHING_DIFFERS) for line in lines):
             return None
-        told = "\n".join(f"    {line}" for line in lines[:BODY_LINES])  # indented: rows are text, not Markdown
-        self.body = f"{context['params']['reason']}\n\nWhat readers would see otherwise:\n\n{told}\n"
+        pages = [page for line in lines if (page := page_named_in(line)) is not None]
+        told = [_as_text(line) for line in lines[:BODY_LINES] if page_named_in(line) is None]
+        links = [f"[All rows that differ]({data_docs_url(page)})" for page in pages]
+        self.body = "\n\n".join([context["params"]["reason"], "What readers would see otherwise:", *told, *links])
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -90,7 +90,10 @@ def plan(
             raise LedgerError("there is nothing in that range")
         told = preview(store, known, wanted)
         asked = Replay(run_id=run_id, wanted=wanted.as_json(), reason=reason, asked_by=by, preview=told)
-        _show(store.begin_replay(asked), store.run(run_id), as_json)
+        planned, begun = store.begin_replay(asked), store.run(run_id)
+        _show(planned, begun, as_json)
+        if not as_json:
+            click.echo(f"page: {replay_report.written(planned, state(planned, begun)).as_uri()}")
 
 
 NEEDED = {"to_day": "from_day", "to_lsn": "from_lsn", "to_time": "from_time", "causes": "quarantined"}

@@ -112,8 +112,11 @@ def _differences(of: Replay) -> Table:
 
 def _greatest(of: Replay) -> Iterator[RenderableType]:
     for view in of.differences or ():
-        yield plain(f"\n{view['view']}, the greatest changes:")
-        yield from (plain(f"  {line}") for line in view["greatest"])
+        title = f"{view['view']}, the greatest changes"
+        table = Table(title=title, show_header=False, title_justify="left", show_lines=True)
+        for line in view["greatest"]:
+            table.add_row(plain(line))
+        yield table
 
 
 def _causes(view: dict[str, Any]) -> str:

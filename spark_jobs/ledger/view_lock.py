@@ -5,7 +5,7 @@ A stored partial does not know the expression that made it, so old and new ones 
 """
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
@@ -23,11 +23,17 @@ def check(store: Store, views: Views | Sequence[View]) -> None:
 
     Raises ViewChanged, and changes nothing then.
     """
+    known = refuse_changed(store, views)
+    store.define({view.id: text_of(view) for view in views if view.id not in known})
+
+
+def refuse_changed(store: Store, views: Views | Sequence[View]) -> Mapping[str, str]:
+    """The ledger's texts, by view id; it writes nothing down. Raises ViewChanged."""
     known = store.view_texts()
     changed = [view for view in views if view.id in known and known[view.id] != text_of(view)]
     if changed:
         raise ViewChanged("\n".join(_report(view, known[view.id]) for view in changed))
-    store.define({view.id: text_of(view) for view in views if view.id not in known})
+    return known
 
 
 def _report(view: View, before: str) -> str:

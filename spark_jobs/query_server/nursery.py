@@ -1,7 +1,7 @@
 """Where the door gets its workers: a process that has loaded the views, and forks one for each socket.
 
 `worker` -> a pair of sockets -> one end to the process -> the number of the worker that serves it. A process that ended
-is started again with the next worker.
+is started again with the next worker. Views are loaded once: where their files change, another nursery takes over.
 """
 
 import asyncio
@@ -11,9 +11,19 @@ import sys
 
 from spark_jobs.query_server import frames
 from spark_jobs.query_server.refusal import Refusal
+from spark_jobs.settings import settings
 
 COMMAND = (sys.executable, "-m", "spark_jobs.query_server.worker")
+Files = frozenset[tuple[str, int, int]]
 Line = tuple[int, asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def definitions() -> Files:
+    """The files that say what views are: path, size, and when it was changed."""
+    now = settings()
+    files = [*now.views_folder.glob("*.py"), *now.schemas_folder.glob("*.json")]
+    stats = [(file, file.stat()) for file in files if file.exists()]
+    return frozenset((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats)
 
 
 class Nursery:

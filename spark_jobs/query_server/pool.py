@@ -1,12 +1,13 @@
 """The door's workers: each a process that takes one statement at a time, and is ended where it takes too much.
 
-request -> a free worker -> reply, or Refusal. A worker that was ended is followed by a new one; the door goes on.
+request -> a free worker -> reply, or Refusal. A worker that was ended is followed by a new one; the door goes on. Where
+the files of views or schemas change, workers that know the new ones follow; those that are busy end their statement.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 import psutil
 
 from spark_jobs.query_server import frames
-from spark_jobs.query_server.nursery import Nursery
+from spark_jobs.query_server.nursery import Files, Nursery, definitions
 from spark_jobs.query_server.refusal import Refusal
 
 WAIT_SECONDS = 30.0
 """How long a statement waits for a free worker."""
 LOOK_SECONDS = 0.1
+FOLLOW_SECONDS = 1.0
+"""How often the files of views and schemas are looked at."""
 Reply = tuple[dict[str, Any], bytes]
 
 
@@ -34,14 +37,14 @@ class Limits:
 class Worker:
     """One process, and the line to it."""
 
-    def __init__(self, number: int, read: asyncio.StreamReader, write: asyncio.StreamWriter) -> None:
-        self._process = psutil.Process(number)
+    def __init__(self, nursery: Nursery, number: int, read: asyncio.StreamReader, write: asyncio.StreamWriter) -> None:
+        self.nursery, self._process = nursery, psutil.Process(number)
         self._read, self._write = read, write
 
     @classmethod
     async def start(cls, nursery: Nursery) -> "Worker":
         """A worker that is ready. Refusal where it ends before."""
-        worker = cls(*await nursery.worker())
+        worker = cls(nursery, *await nursery.worker())
         try:
             await worker._reply()
         except BaseException:
@@ -100,18 +103,21 @@ class Pool:
         self._size, self.limits = size, limits
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
         self._nursery = Nursery()
-        self._starting = set[asyncio.Task[None]]()
+        self._tasks = set[asyncio.Task[None]]()
+        self._known: Files = frozenset()
 
     async def open(self) -> None:
         """Start them, and wait for the first."""
+        self._known = definitions()
         for _ in range(self._size):
             self._start_one()
         self._free.put_nowait(await self._free.get())
+        self._background(self._follow())
 
     async def close(self) -> None:
-        for task in self._starting:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._starting, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         while not self._free.empty():
             await self._free.get_nowait().end()
         self._nursery.close()
@@ -128,15 +134,52 @@ class Pool:
         except BaseException:
             self._start_one()
             raise
-        self._free.put_nowait(worker)
+        await self._back(worker)
         if "refused" in head:
             raise Refusal(head["refused"], head["reason"])
         return head, body
 
+    async def _back(self, worker: Worker) -> None:
+        """It is free; one that knows older definitions ends, and another takes its place."""
+        if worker.nursery is self._nursery:
+            self._free.put_nowait(worker)
+        else:
+            await worker.end()
+            self._start_one()
+
+    async def _follow(self) -> None:
+        """Load the definitions anew when their files change; while they cannot be loaded, those of before go on."""
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            if (now := definitions()) != self._known:
+                self._known = now
+                with suppress(Refusal):
+                    await self._renew()
+
+    async def _renew(self) -> None:
+        nursery = Nursery()
+        try:
+            first = await Worker.start(nursery)
+        except BaseException:
+            nursery.close()
+            raise
+        before, self._nursery = self._nursery, nursery
+        before.close()
+        free = [self._free.get_nowait() for _ in range(self._free.qsize())]
+        for worker in free or [first]:
+            await worker.end()
+        if free:
+            self._free.put_nowait(first)
+        for _ in free[1:]:
+            self._start_one()
+
     def _start_one(self) -> None:
-        task = asyncio.ensure_future(self._started())
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._background(self._started())
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _started(self) -> None:
         """A new worker; one that cannot start is tried again, as its cause may be gone."""

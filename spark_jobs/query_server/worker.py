@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger import view_lock
 from spark_jobs.query_server import encoding, frames
 from spark_jobs.query_server.answers import Answer, Answers
 from spark_jobs.query_server.refusal import Refusal
@@ -27,7 +28,9 @@ Replies = Callable[[dict[str, Any]], Reply]
 
 
 def main() -> None:
-    views = project_views()
+    views, store = project_views(), ledger.open()
+    view_lock.refuse_changed(store, views)  # what is stored was made by the text that the ledger has
+    store.close()
     fork_for_each_socket(lambda: partial(reply, Answers(views, ledger.open(), settings())))
 
 

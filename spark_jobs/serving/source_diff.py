@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.engine.chained_view import Served
+from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, quote, quote_text
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
@@ -67,8 +67,10 @@ def between(
     now = datetime.now(UTC)
     before, after = LocalAnswers(views, old, head, now), LocalAnswers(views, new, head, now)
     there = {view.name: view for view in servable(views, old)}
+    built = _built(views, old), _built(views, new)
     for view in servable(views, new):
-        if (known := there.get(view.name)) is None:
+        known = there.get(view.name)
+        if known is None or _read_by(known, built[0]) == _read_by(view, built[1]):
             continue
         duckdb_reader.copy(after.con.sql(after.answer(view)), before.con, "built")
         shape = shape_of(view, served=True) if known is view else common_shape(known, view)
@@ -77,6 +79,21 @@ def between(
             rows = attributed(before, view, compared) if attributed else compared
             yield _difference(view, rows, sides, folder, _by_cause(rows) if attributed else {})
         duckdb_reader.drop(before.con, "built", "left_rows", "right_rows", compared.name)
+
+
+Built = tuple[str, list[tuple[str, int]]]
+"""Which view, in which version, and its built tables, each with its version."""
+
+
+def _built(views: Views, sources: Mapping[str, Source]) -> dict[str, Built]:
+    return {view.name: (view.id, sources[view.id].tables(view)) for view in views if view.id in sources}
+
+
+def _read_by(view: Served, built: Mapping[str, Built]) -> list[Built]:
+    """What an answer is made of. Where it is the same, so is the answer, as a build writes what records change."""
+    while isinstance(view, ChainedView):
+        view = view.base
+    return [built[name] for name in (view.name, *sorted(view.looked_up))]
 
 
 def _by_cause(rows: Comparison) -> dict[str, int]:

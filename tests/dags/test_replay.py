@@ -90,8 +90,16 @@ def test_who_has_to_agree_sees_what_differs_as_text(replay: DAG, monkeypatch: py
     )
     agree = replay.get_task("agree")
     with pytest.raises(TaskAwaitingInput):
-        agree.execute(context(pulled=["orders_by_day: 1 rows differ", "  name={{ 1 + 1 }} <b>"]))
-    assert "a test" in asked["body"] and "\n      name={{ 1 + 1 }} <b>" in asked["body"]
+        lines = [
+            "orders_by_day: 1 rows differ",
+            "  name={{ 1 + 1 }} <b> ``[x](y)",
+            "page: file:///x/data_docs/replays/r/index.html",
+        ]
+        agree.execute(context(pulled=lines))
+    reason, _, view, row, page = asked["body"].split("\n\n")
+    assert (reason, view) == ("a test", "` orders_by_day: 1 rows differ `")
+    assert row == "- ``` name={{ 1 + 1 }} <b> ``[x](y) ```", "a row is data, whatever it looks like"
+    assert page.startswith("[All rows that differ](") and page.endswith("/replays/r/index.html)")
     assert asked["options"] == ["Approve", "Reject"] and tuple(agree.template_fields) == ()
 
 

@@ -1,6 +1,9 @@
 """Replays: a part of history is done again, compared with what is published, and published with consent alone."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,13 +110,23 @@ def test_a_replay_of_lsns_decodes_them_alone(lake: Lake) -> None:
     assert counts(lake) == [3, 1] and len(facts(lake)) == len(right[0]) + 1
 
 
+@contextmanager
+def out_of_reach(table: str) -> Iterator[None]:
+    """Nobody can read it meanwhile."""
+    folder = Path(tables.path(table))
+    away = folder.rename(folder.with_name("away"))
+    yield
+    away.rename(folder)
+
+
 def test_a_replay_from_facts_builds_the_chosen_views_alone(lake: Lake) -> None:
     lake.use("orders_by_day", "word_count", "orders_by_colour")
     lake.land([order(1), order(2, DAY2), event("sentence_posted", 9)])
     lake.run("r1")
     before = {name: lake.served(name) for name in ("orders_by_day", "word_count", "orders_by_colour")}
     asked(lake, "again", Wanted("facts", views=("orders_by_day", "word_count"), days=(DAY1,)))
-    assert compared(lake, "again") == []
+    with out_of_reach("batch.orders_by_colour"):
+        assert compared(lake, "again") == []
     run = lake.store.run("again")
     assert run is not None and run.summary[FROM_FACTS] == ["orders_by_day", "word_count"]
     assert run.summary["decoded_again"] == []

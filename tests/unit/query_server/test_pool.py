@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from spark_jobs.query_server import nursery, pool
 from spark_jobs.query_server.pool import Limits, Pool
 from spark_jobs.query_server.refusal import Refusal
+from spark_jobs.settings import settings
 
 STAND_IN = """
 import os, time
@@ -80,3 +82,33 @@ def test_who_finds_no_free_worker_is_told_that_others_are_asking(monkeypatch: py
     refused = asyncio.run(run())
     assert (refused.kind, refused.status) == ("busy", 503)
     assert "TIDEMARK_QUERY_STATEMENTS" in str(refused)
+
+
+def test_workers_follow_the_files_of_views_and_a_file_that_cannot_be_loaded_changes_nothing(
+    platform_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process takes what it loads from the file, and fails where it says so."""
+    file = tmp_path / "views/one.py"
+    file.parent.mkdir()
+    file.write_text("first")
+    monkeypatch.setenv("TIDEMARK_VIEWS_FOLDER", str(file.parent))
+    settings.cache_clear()
+    loads = f"loaded = open({str(file)!r}).read()\nassert loaded != 'broken'\n"
+    says = STAND_IN.replace('{"said": request["do"]}', '{"said": loaded}')
+    monkeypatch.setattr(nursery, "COMMAND", (sys.executable, "-c", loads + says))
+    monkeypatch.setattr(pool, "FOLLOW_SECONDS", 0.01)
+
+    async def run() -> list[Any]:
+        workers = Pool(2, Limits(seconds=60, memory_mb=50))
+        await workers.open()
+        said = [await _reply(workers, {"do": "one"})]
+        try:
+            for text in ("broken", "second"):
+                file.write_text(text)
+                await asyncio.sleep(3)
+                said += [await _reply(workers, {"do": "one"}) for _ in range(4)]
+            return said
+        finally:
+            await workers.close()
+
+    assert asyncio.run(run()) == ["first"] * 5 + ["second"] * 4
