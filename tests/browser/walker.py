@@ -69,7 +69,9 @@ class Walker:
         for label, choice in choices.items():
             self._chooses(form, label, choice)
         for name in ticks:
-            form.locator(f"[id='switch:element_{name}']").click()
+            switch = form.locator(f"[id='switch:element_{name}']")
+            switch.click()
+            switch.evaluate("shown => shown.scrollIntoView({block: 'center'})")
         if step is not None:
             self.picture(step)
         self.page.get_by_test_id("trigger-dag-submit").click()

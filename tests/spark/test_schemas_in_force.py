@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 
 from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.publication.rollback import rollback
 from spark_jobs.quality import recompute
 from spark_jobs.quality.reconciliation.agreement import agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NEWER_SCHEMA
 from spark_jobs.quality.verification import recompute_checks
-from spark_jobs.quality.verification.findings import State
+from spark_jobs.quality.verification.findings import Skipped, State
+from spark_jobs.quality.verification.scope import refuse_facts_ahead
+from spark_jobs.quality.verification.verify import Scene, checks, of_builds
 from spark_jobs.serving import quarantine
 from spark_jobs.storage import coverage, log_reader, tables
 from tests.spark.lake import Lake, event
@@ -82,3 +85,11 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     assert since_published.keys() == set(VIEWS) and set().union(*since_published.values()) <= {CORRECTED, DUPLICATE}
     since_ever = causes(lake, {}, {})
     assert since_ever.keys() == set(VIEWS) and set().union(*since_ever.values()) <= {NEWER_SCHEMA, DUPLICATE}
+    rollback(lake.rows, lake.views, lake.store)
+    assert words(lake) == {"late": 1, "early": 1, "bird": 1}, "as before it came in force"
+    scene = Scene(lake.store, lake.views)
+    stood = [check() for law, check in (*checks(scene), *of_builds(scene)) if law.invariant == "I7"]
+    assert len(stood) == 1 + len(VIEWS) and stood[0].state is State.HOLDS
+    assert State.BREACH not in {finding.state for finding in stood}, "the facts are ahead of what is served"
+    with pytest.raises(Skipped, match="after the next publication"):
+        refuse_facts_ahead(lake.store, scene.cut)

@@ -110,10 +110,16 @@ class Pinned:
         settings().tmp_dir.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(prefix="verify-", dir=settings().tmp_dir)
         folder = Path(self.stack.enter_context(scratch))
-        if self.scope.seed is None:
-            return SecondWay(self.merged, folder, self.scope.is_large)
-        way = SampledWay(self.merged, folder, scope=self.scope, views=self.asked)
-        scopes.refuse_much(way.cut, self.pin.head)
+        is_whole, is_large = self.scope.seed is None, self.scope.is_large
+        way = (
+            SecondWay(self.merged, folder, is_large)
+            if is_whole
+            else SampledWay(self.merged, folder, scope=self.scope, views=self.asked)
+        )
+        if is_large:
+            scopes.refuse_facts_ahead(self.store, way.cut)
+        if not is_whole:
+            scopes.refuse_much(way.cut, self.pin.head)
         return way
 
     @cached_property

@@ -15,9 +15,10 @@ from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, micros, quote, type_of
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.ledger.source import Source
+from spark_jobs.ledger.store import Store
 from spark_jobs.quality.verification.findings import Skipped
 from spark_jobs.settings import settings
-from spark_jobs.storage import coverage, duckdb_reader, tables
+from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 
 LSNS_AT_ONCE = 5_000
 """The longest range of lsns in a sample: a log may have years of micro-batches without a record."""
@@ -95,6 +96,17 @@ def refuse_much(cut: int, head: int) -> None:
     many = sum(coverage.records(cut, head).values())
     if many > MOST_UNBUILT * settings().verify_records:
         raise Skipped(f"{many:,} records are not built yet, more than a sample reads: after the next build, or `--all`")
+
+
+def refuse_facts_ahead(store: Store, cut: int) -> None:
+    """Raises Skipped where the stored facts say more of records up to the cut than was said by then.
+
+    A later run has read them by newer schemas and revisions, and is not what is served.
+    """
+    decoded, history = store.decoded_cut(), log_reader.read_schema_history()
+    if history.within(cut, decoded) or history.revisions.within(cut, decoded):
+        said = f"the facts are read by the schemas and revisions of lsn {decoded}, what is served by those of {cut}"
+        raise Skipped(f"{said}: after the next publication")
 
 
 def portions(scope: Scope) -> Iterator[Lsns]:

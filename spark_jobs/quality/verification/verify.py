@@ -57,6 +57,14 @@ class Scene:
         return self.cut
 
     @cached_property
+    def read_at(self) -> int:
+        """The cut by whose schemas and revisions the facts were read last: of a run that may not be the one served.
+
+        A run that ended before it published has read them so, and one whose publication was rolled back.
+        """
+        return max(self.cut, self.store.decoded_cut())
+
+    @cached_property
     def head(self) -> int:
         """The newest lsn that has partials, or is built; the log may be one ahead."""
         return max(self.cut, coverage.head()[0])
@@ -119,7 +127,15 @@ class Scene:
         """The facts up to the cut, made once more from the log; of a large one those that are stored, as other checks
         hold them to the log by and by."""
         cut = self.built_cut
-        return recompute.upon(cut, cut) if self.scope.is_large else recompute.facts(cut, cut=cut)
+        if not self.scope.is_large:
+            return recompute.facts(cut, cut=cut)
+        scope.refuse_facts_ahead(self.store, cut)
+        return recompute.upon(cut, cut)
+
+    @cached_property
+    def decoded(self) -> duckdb.DuckDBPyConnection:
+        """The same, as the facts were read last."""
+        return self.recomputed if self.read_at == self.cut else recompute.facts(self.built_cut, cut=self.read_at)
 
 
 def checks(scene: Scene) -> Iterator[Check]:
@@ -166,7 +182,7 @@ def _of_facts(scene: Scene) -> Iterator[Check]:
     except duckdb_reader.NoTable:
         large = []
     if not large:
-        yield recompute_checks.FACTS, lambda: recompute_checks.facts_stand(scene.recomputed, scene.built_cut)
+        yield recompute_checks.FACTS, lambda: recompute_checks.facts_stand(scene.decoded, scene.built_cut)
     for first, last in large:
         law = recompute_checks.law_of_lsns(first, last)
         yield law, partial(_lsns_stand, scene, first, last, law)
@@ -179,7 +195,7 @@ def of_builds(scene: Scene) -> Iterator[Check]:
 
 
 def _lsns_stand(scene: Scene, first: int, last: int, law: Law) -> Finding:
-    con = recompute.later(last, above=first - 1, cut=scene.built_cut)
+    con = recompute.later(last, above=first - 1, cut=scene.read_at)
     return recompute_checks.facts_stand(con, last, first - 1, law)
 
 
