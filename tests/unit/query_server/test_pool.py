@@ -88,27 +88,29 @@ def test_workers_follow_the_files_of_views_and_a_file_that_cannot_be_loaded_chan
     platform_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process takes what it loads from the file, and fails where it says so."""
-    file = tmp_path / "views/one.py"
+    file, tried = tmp_path / "views/one.py", tmp_path / "tried"
     file.parent.mkdir()
     file.write_text("first")
     monkeypatch.setenv("TIDEMARK_VIEWS_FOLDER", str(file.parent))
     settings.cache_clear()
-    loads = f"loaded = open({str(file)!r}).read()\nassert loaded != 'broken'\n"
+    loads = f"loaded = open({str(file)!r}).read()\nopen({str(tried)!r}, 'a').write(loaded)\nassert loaded != 'broken'\n"
     says = STAND_IN.replace('{"said": request["do"]}', '{"said": loaded}')
     monkeypatch.setattr(nursery, "COMMAND", (sys.executable, "-c", loads + says))
     monkeypatch.setattr(pool, "FOLLOW_SECONDS", 0.01)
 
     async def run() -> list[Any]:
-        workers = Pool(2, Limits(seconds=60, memory_mb=50))
+        workers, said = Pool(2, Limits(seconds=60, memory_mb=50)), []
         await workers.open()
-        said = [await _reply(workers, {"do": "one"})]
         try:
-            for text in ("broken", "second"):
-                file.write_text(text)
-                await asyncio.sleep(3)
-                said += [await _reply(workers, {"do": "one"}) for _ in range(4)]
-            return said
+            file.write_text("broken")
+            while "broken" not in tried.read_text():
+                said.append(await _reply(workers, {"do": "one"}))
+            said += [await _reply(workers, {"do": "one"}) for _ in range(4)]
+            file.write_text("second")
+            while (answer := await _reply(workers, {"do": "one"})) != "second":
+                said.append(answer)
+            return [set(said), {await _reply(workers, {"do": "one"}) for _ in range(4)}]
         finally:
             await workers.close()
 
-    assert asyncio.run(run()) == ["first"] * 5 + ["second"] * 4
+    assert asyncio.run(run()) == [{"first"}, {"second"}]
