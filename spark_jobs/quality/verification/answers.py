@@ -6,6 +6,7 @@ pin at head (Thrift) | log -> expected (oracle, or recomputed) -> one Finding pe
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,10 +42,11 @@ from spark_jobs.serving.sql import SqlError, ask, connect
 from spark_jobs.settings import settings
 
 log = logging.getLogger("tidemark.verify")
-
 TOLERANCE = 1e-9
 """Relative, for floating values: the second way does its arithmetic in another order."""
 LIMITED = "within a named limit"
+REMOVED_WITHIN = 20
+"""Seconds, for the answers that the server has written."""
 
 
 @dataclass
@@ -139,7 +141,7 @@ class Pinned:
         folder = f"{settings().warehouse}/{self.pin.name}"
         fs, path = FileSystem.from_uri(folder)
         fs.create_dir(path)
-        self.stack.callback(fs.delete_dir, path)
+        self.stack.callback(_remove, fs, path)
         return folder
 
     def condition(self, view: Served, d: Dialect) -> str:
@@ -166,6 +168,20 @@ def opened(store: Store, views: Views, scope: Callable[[], Scope]) -> Iterator[l
     pinned = Pinned(store, views, scope, asked)
     with pinned.stack:
         yield [(law_of(view), partial(is_as_expected, view, pinned)) for view in asked]
+
+
+def _remove(fs: FileSystem, path: str) -> None:
+    """Remove a folder into which the server may still write: the end of the time may have come within an answer."""
+    for _ in range(REMOVED_WITHIN):
+        try:
+            fs.delete_dir(path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(1)
+        else:
+            return
+    log.warning("the answers in %s stay: the server still writes them", path)
 
 
 def _hang_up(opened: ExitStack) -> None:

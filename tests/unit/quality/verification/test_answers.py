@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow import fs
 
 from spark_jobs.cli import main
 from spark_jobs.engine.chained_view import ChainedView
@@ -212,3 +213,23 @@ def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) 
     scene = verify.Scene(ledger.open(), Platform(VIEWS).views)
     states = {law.looked(check).state for law, check in verify.checks(scene) if law != completeness.OFFSETS}
     assert states <= {State.ABSENT, State.UNABLE}
+
+
+def test_a_folder_that_the_server_still_writes_to_is_removed_once_it_has_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "verify_1"
+    folder.mkdir()
+    (folder / "part").write_text("x")
+
+    class Busy(fs.LocalFileSystem):
+        tries = 0
+
+        def delete_dir(self, path: str) -> None:
+            self.tries += 1
+            if self.tries == 1:
+                raise OSError(39, "Directory not empty")
+            super().delete_dir(path)
+
+    busy = Busy()
+    answers._remove(busy, str(folder))
+    assert busy.tries == 2 and not folder.exists()
+    answers._remove(busy, str(folder))
