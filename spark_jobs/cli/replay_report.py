@@ -121,7 +121,8 @@ def _greatest(of: Replay) -> Iterator[RenderableType]:
 
 def _causes(view: dict[str, Any]) -> str:
     """Rows by cause, the most first; nothing where causes were not asked for."""
-    return ", ".join(f"{count:,} {cause}" for cause, count in view.get("causes", {}).items())
+    by_cause = sorted(view.get("causes", {}).items(), key=lambda one: -one[1])
+    return ", ".join(f"{count:,} {cause}" for cause, count in by_cause)
 
 
 def _differing(view: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 from spark_jobs.query_server import frames
 from spark_jobs.query_server.refusal import Refusal
@@ -22,8 +23,12 @@ def definitions() -> Files:
     """The files that say what views are: path, size, and when it was changed."""
     now = settings()
     files = [*now.views_folder.glob("*.py"), *now.schemas_folder.glob("*.json")]
-    stats = [(file, file.stat()) for file in files if file.exists()]
-    return frozenset((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats)
+    found = set()
+    for file in files:
+        with suppress(FileNotFoundError):  # gone since it was listed
+            stat = file.stat()
+            found.add((str(file), stat.st_size, stat.st_mtime_ns))
+    return frozenset(found)
 
 
 class Nursery:

@@ -23,6 +23,8 @@ WAIT_SECONDS = 30.0
 LOOK_SECONDS = 0.1
 FOLLOW_SECONDS = 1.0
 """How often the files of views and schemas are looked at."""
+RETRY_SECONDS = 10.0
+"""How long until files that could not be loaded are tried again: a process starts for it."""
 Reply = tuple[dict[str, Any], bytes]
 
 
@@ -152,9 +154,11 @@ class Pool:
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
             if (now := definitions()) != self._known:
-                self._known = now
-                with suppress(Refusal):
+                try:
                     await self._renew()
+                    self._known = now
+                except Refusal:
+                    await asyncio.sleep(RETRY_SECONDS)
 
     async def _renew(self) -> None:
         nursery = Nursery()
@@ -185,7 +189,7 @@ class Pool:
         """A new worker; one that cannot start is tried again, as its cause may be gone."""
         while True:
             try:
-                self._free.put_nowait(await Worker.start(self._nursery))
+                await self._back(await Worker.start(self._nursery))
                 return
             except Refusal:
                 await asyncio.sleep(1)

@@ -72,6 +72,12 @@ class Comparison:
         return [_said(row, self.shape, sides) for row in rows]
 
 
+def counts_by_cause(attributed: Comparison) -> dict[str | None, int]:
+    """Cause -> rows that differ by it; None for those without one. The rows have a column `cause`."""
+    query = f"SELECT cause, count(*) FROM {attributed.name} GROUP BY ALL ORDER BY ALL"
+    return dict(attributed.con.execute(query).fetchall())
+
+
 def rows_of(con: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
     """The rows of a SELECT, each by its columns."""
     cursor = con.execute(sql)

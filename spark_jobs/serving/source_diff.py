@@ -14,7 +14,7 @@ from spark_jobs.engine.chained_view import ChainedView, Served
 from spark_jobs.expressions.dialect import Dialect, quote, quote_text
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import Comparison, compare, shape_of
+from spark_jobs.serving.compare import Comparison, compare, counts_by_cause, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import servable
 from spark_jobs.serving.version_diff import common_shape
@@ -45,7 +45,7 @@ class ViewDifference:
     other: int
     greatest: tuple[str, ...]
     file: str
-    causes: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str | None, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "greatest": [*self.greatest]}
@@ -77,7 +77,7 @@ def between(
         compared = compare(before.con, before.answer(known), "FROM built", shape)
         if compared.differing:
             rows = attributed(before, view, compared) if attributed else compared
-            yield _difference(view, rows, sides, folder, _by_cause(rows) if attributed else {})
+            yield _difference(view, rows, sides, folder, counts_by_cause(rows) if attributed else {})
         duckdb_reader.drop(before.con, "built", "left_rows", "right_rows", compared.name)
 
 
@@ -96,12 +96,8 @@ def _read_by(view: Served, built: Mapping[str, Built]) -> list[Built]:
     return [built[name] for name in (view.name, *sorted(view.looked_up))]
 
 
-def _by_cause(rows: Comparison) -> dict[str, int]:
-    return dict(rows.con.execute(f"SELECT cause, count(*) FROM {rows.name} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall())
-
-
 def _difference(
-    view: Served, compared: Comparison, sides: Sides, folder: Path, causes: Mapping[str, int]
+    view: Served, compared: Comparison, sides: Sides, folder: Path, causes: Mapping[str | None, int]
 ) -> ViewDifference:
     con = compared.con
     counts = "count_if(NOT in_right), count_if(NOT in_left), count_if(in_left AND in_right)"

@@ -30,7 +30,7 @@ from spark_jobs.quality.reconciliation.causes import (
     Causes,
 )
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import Comparison, compare, shape_of
+from spark_jobs.serving.compare import Comparison, compare, counts_by_cause, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader
 
@@ -174,12 +174,6 @@ def attribute(
         "QUALIFY row_number() OVER (PARTITION BY d.rowid ORDER BY c.rank) = 1"
     )
     return Comparison(con, shape, "attributed", compared.rows, compared.differing)
-
-
-def counts_by_cause(attributed: Comparison) -> dict[str | None, int]:
-    """Cause -> rows that differ by it; None for those without one."""
-    query = f"SELECT cause, count(*) FROM {attributed.name} GROUP BY ALL ORDER BY ALL"
-    return dict(attributed.con.execute(query).fetchall())
 
 
 def _claim(

@@ -27,7 +27,7 @@ from spark_jobs.ledger.schema import Pin
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
-from spark_jobs.quality.reconciliation.agreement import attribute, counts_by_cause
+from spark_jobs.quality.reconciliation.agreement import attribute
 from spark_jobs.quality.reconciliation.causes import Causes, UnbuiltCauses
 from spark_jobs.quality.verification import scope as scopes
 from spark_jobs.quality.verification.expected import Expected, SecondWay
@@ -35,7 +35,7 @@ from spark_jobs.quality.verification.findings import Absent, Check, Finding, Law
 from spark_jobs.quality.verification.sampled import SampledWay
 from spark_jobs.quality.verification.scope import Scope
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import Shape, compare, shape_of
+from spark_jobs.serving.compare import Shape, compare, counts_by_cause, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import ready, servable
 from spark_jobs.serving.sql import SqlError, ask, connect

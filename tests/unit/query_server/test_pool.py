@@ -97,6 +97,7 @@ def test_workers_follow_the_files_of_views_and_a_file_that_cannot_be_loaded_chan
     says = STAND_IN.replace('{"said": request["do"]}', '{"said": loaded}')
     monkeypatch.setattr(nursery, "COMMAND", (sys.executable, "-c", loads + says))
     monkeypatch.setattr(pool, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(pool, "RETRY_SECONDS", 0.01)
 
     async def run() -> list[Any]:
         workers, said = Pool(2, Limits(seconds=60, memory_mb=50)), []
