@@ -70,10 +70,11 @@ def doors(platform: Platform) -> Iterator[tuple[str, tuple[str, int]]]:
     """Every door that listens: one of a fixed port by its setting, one of a free port by the part and the program."""
     names = {getattr(platform.settings, name): name for name in PORTS}
     for process in platform.processes():
-        part, program = process.environ()["TIDEMARK_PROGRAM"], process.name().rstrip("0123456789.")
-        for door in process.net_connections("inet"):
-            if door.status == psutil.CONN_LISTEN:
-                yield names.get(door.laddr.port) or f"{part.partition('-')[0]}: {program}", door.laddr
+        with suppress(psutil.NoSuchProcess):  # a task that has ended meanwhile
+            part, program = process.environ()["TIDEMARK_PROGRAM"], process.name().rstrip("0123456789.")
+            for door in process.net_connections("inet"):
+                if door.status == psutil.CONN_LISTEN:
+                    yield names.get(door.laddr.port) or f"{part.partition('-')[0]}: {program}", door.laddr
 
 
 @pytest.mark.parametrize("login", [{}, {"username": "tidemark", "password": "wrong", "auth": "CUSTOM"}])
@@ -174,8 +175,9 @@ def said_to(port: int, word: bytes) -> bytes:
 def test_c1_no_secret_is_on_a_command_line_in_an_environment_or_in_a_file_of_others(platform: Platform) -> None:
     secrets, home = passwords(platform.settings), platform.settings.home
     for process in platform.processes():
-        shown = " ".join([*process.cmdline(), *([] if process.name() == "dbt" else process.environ().values())])
-        assert [name for name, secret in secrets.items() if secret in shown] == [], process
+        with suppress(psutil.NoSuchProcess):  # a task that has ended meanwhile
+            shown = " ".join([*process.cmdline(), *([] if process.name() == "dbt" else process.environ().values())])
+            assert [name for name, secret in secrets.items() if secret in shown] == [], process
     for file in home.rglob("*"):
         if str(file.relative_to(home)) in PRIVATE:
             assert file.stat().st_mode & 0o077 == 0, file
