@@ -22,11 +22,11 @@ from rich.markup import escape
 
 from infra.embedded.airflow import ADMIN
 from infra.embedded.airflow_api import AirflowApi, AirflowError
+from spark_jobs.cli.sql import read
+from spark_jobs.client import DoorError
 from spark_jobs.ledger import store as ledger
 from spark_jobs.registry.views import project_views
-from spark_jobs.serving import sql
 from spark_jobs.serving.formatting import Answer, plain, printable, text
-from spark_jobs.serving.sql import SqlError
 from spark_jobs.settings import Settings
 from spark_jobs.settings import settings as current
 from spark_jobs.speed.status import health
@@ -45,7 +45,7 @@ def demo() -> None:
     script = import_module("spark_jobs.sample.demo" if current().is_town else "spark_jobs.cli.project")
     try:
         play(current(), script, Console())
-    except (DemoFailed, AirflowError, SqlError) as error:
+    except (DemoFailed, AirflowError, DoorError) as error:
         click.echo(f"tidemark demo: {error}", err=True)
         sys.exit(1)
 
@@ -144,7 +144,7 @@ def _await_no_lag(console: Console) -> None:
 
 def _ask(console: Console, question: str, statement: str) -> Answer:
     begun = time.monotonic()
-    answer = sql.query(statement)
+    answer = read(statement)
     console.print(f"[bold]{question}[/bold]  ({time.monotonic() - begun:.2f} s)\n  {statement}")
     console.print(text(answer, "table"), end="", highlight=False)
     return answer
@@ -153,14 +153,14 @@ def _ask(console: Console, question: str, statement: str) -> Answer:
 def _others(console: Console, statements: list[str]) -> None:
     asked = " ".join(statements)
     for name in sorted(name for name in project_views().served if not re.search(rf"\b{name}\b", asked)):
-        row = next(iter(sql.query(f"SELECT * FROM {name} LIMIT 1").dicts()), {})
+        row = next(iter(read(f"SELECT * FROM {name} LIMIT 1").dicts()), {})
         values = {column: "NULL" if value is None else plain(value) for column, value in row.items()}
         shown = ", ".join(f"{column}={value}" for column, value in values.items()) or "no row at this moment"
         console.print(f"   [bold]{name}[/bold]  {escape(printable(shown))}", highlight=False, soft_wrap=True)
 
 
 def _compare(console: Console, questions: Mapping[str, str], before: Mapping[str, Answer]) -> None:
-    different = [question for question in questions if sql.query(questions[question]).rows != before[question].rows]
+    different = [question for question in questions if read(questions[question]).rows != before[question].rows]
     if different:
         raise DemoFailed(f"answers changed by publication: {different}")
     console.print(f"All {len(before)} answers are the same, now from batch + speed.", style="bold green")

@@ -53,11 +53,16 @@ def _moment(given: str | None) -> str | None:
 
 def _by_the_read_server(statement: str, schema: str, as_of: str | None) -> Answer:
     try:
-        with connect() as door:
-            said = door.values(statement, schema, as_of)
+        return read(statement, schema, as_of)
     except DoorError as error:
         click.echo(f"tidemark: {printable(str(error))}", err=True)
         sys.exit(1)
+
+
+def read(statement: str, schema: str = "serving", as_of: str | None = None) -> Answer:
+    """The read server's answer to one SELECT, on a connection of its own. DoorError."""
+    with connect() as door:
+        said = door.values(statement, schema, as_of)
     names, types = ([column[what] for column in said["columns"]] for what in ("name", "type"))
     return Answer(tuple(names), tuple(types), [tuple(map(_flat, row.values())) for row in said["rows"]])
 

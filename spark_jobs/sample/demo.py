@@ -26,7 +26,7 @@ QUESTIONS = {
         "WHERE day = DATE '2013-03-01' ORDER BY mean_delay DESC LIMIT 5"
     ),
     "Aircraft turnarounds: how long on the ground": (
-        "SELECT count(*) AS turnarounds, percentile(ground_minutes, 0.5) AS median_minutes FROM aircraft_turnarounds"
+        "SELECT count(*) AS turnarounds, median(ground_minutes) AS median_minutes FROM aircraft_turnarounds"
     ),
     "Orders by colour": "SELECT * FROM orders_by_colour ORDER BY colour",
     "Trades that the toy market made": "SELECT status, count(*) AS trades FROM trades GROUP BY status ORDER BY status",
