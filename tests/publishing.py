@@ -29,6 +29,7 @@ class Server:
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
+        self.schemas: set[str] = set()
         self.tables: set[str] = set()
         self.said: list[str] = []
         self.fatal: str | None = None
@@ -40,6 +41,8 @@ class Server:
         if self.refused is not None and statement.startswith(self.refused):
             raise SqlError("[AMBIGUOUS_REFERENCE] Reference `opened_at` is ambiguous")
         self.said.append(statement)
+        if " SCHEMA" in statement:
+            return self._of_schemas(statement)
         if statement.startswith("SHOW VIEWS IN "):
             schema = statement.removeprefix("SHOW VIEWS IN ")
             return [(schema, name.split(".")[1], False) for name in self.texts if name.startswith(f"{schema}.")]
@@ -54,6 +57,15 @@ class Server:
             head, text = statement.split(" AS ", 1)
             self.texts[head.split(" ")[-1].replace("`", "")] = text
         return []
+
+    def _of_schemas(self, statement: str) -> list[tuple[str, str, bool]]:
+        if statement.startswith("CREATE "):
+            self.schemas.add(statement.removeprefix("CREATE SCHEMA IF NOT EXISTS "))
+        elif statement.startswith("DROP "):
+            dropped = statement.removeprefix("DROP SCHEMA IF EXISTS ").removesuffix(" CASCADE")
+            self.schemas.discard(dropped)
+            self.texts = {name: text for name, text in self.texts.items() if not name.startswith(f"{dropped}.")}
+        return [(schema, "", False) for schema in sorted(self.schemas)]
 
     def views_said(self) -> list[str]:
         """CREATE and ALTER statements since the last look, without the text."""

@@ -173,9 +173,12 @@ class Publications(Sessions):
             session.add(pin)
         return pin
 
-    def finish_pin(self, name: str) -> None:
+    def set_pin(self, name: str, state: str) -> Pin:
+        """How far the pin's names are made, or are gone."""
         with self.write() as session:
-            session.get_one(Pin, name).state = "done"
+            pin = session.get_one(Pin, name)
+            pin.state = state
+        return pin
 
     def drop_pin(self, name: str) -> None:
         with self.write() as session:

@@ -169,7 +169,7 @@ class ServingView(Base):
 
 
 class Pin(Base):
-    """A named, read-only schema over one publication and one upper lsn."""
+    """A named, read-only schema over one publication and one upper lsn. `state`: intent, done or dropping."""
 
     __tablename__ = "pins"
     name: Mapped[str] = mapped_column(primary_key=True)
@@ -178,7 +178,7 @@ class Pin(Base):
     now: Mapped[datetime]
     created_at: Mapped[datetime] = mapped_column(default=now)
     keep_until: Mapped[datetime | None]  # None: until it is dropped
-    state: Mapped[str] = mapped_column(default="intent")  # later: done
+    state: Mapped[str] = mapped_column(default="intent")
 
 
 class Request(Base):

@@ -22,6 +22,7 @@ from spark_jobs.serving.render import ready, servable, serving_sql
 from spark_jobs.storage import coverage
 
 PREFIX = "pin_"
+DONE = "done"
 
 
 def create(
@@ -47,9 +48,9 @@ def create(
             raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
         until = datetime.now(UTC) + keep if keep else None
         pin = store.begin_pin(name, publication.id, head_at(store, publication, at), at, until)
-    if pin.state == "intent":
-        _make(execute, views, store, pin)
-        store.finish_pin(name)
+    if pin.state != DONE:
+        give_names(execute, views, store, pin)
+        pin = store.set_pin(name, DONE)
     return pin
 
 
@@ -81,6 +82,7 @@ def drop(execute: Execute, store: Store, name: str) -> None:
     name = checked(name)
     if store.pin(name) is None:
         raise unknown(store, name)
+    store.set_pin(name, "dropping")  # nobody takes its names for lost
     execute(f"DROP SCHEMA IF EXISTS {schema(name)} CASCADE")
     store.drop_pin(name)
 
@@ -128,7 +130,7 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
     return max([head, *cuts])
 
 
-def _make(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
+def give_names(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
     """Make the schema and its views; those that are there already came from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
     sources = sources_of(views, store, pin)

@@ -51,7 +51,7 @@ def _pins(execute: Execute, store: Store) -> Iterator[str]:
     schemas = [row[0] for row in execute(f"SHOW SCHEMAS LIKE '{pins.PREFIX}*'")]
     known = {pins.schema(pin.name) for pin in store.pins()}
     for pin in store.pins():
-        if pin.state == "intent" and pin.created_at < datetime.now(UTC) - OLD:
+        if pin.state != pins.DONE and pin.created_at < datetime.now(UTC) - OLD:
             pins.drop(execute, store, pin.name)
             yield pins.schema(pin.name)
     for schema in schemas:

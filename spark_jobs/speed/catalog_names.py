@@ -1,12 +1,15 @@
-"""Keep the names by which readers reach the hot tables and the serving views, beside the query of the speed layer.
+"""Keep the names by which readers reach hot tables, serving views and pins, beside the query of the speed layer.
 
 views, ledger -> statements to the Thrift server, again and again: what another client dropped comes back.
 """
 
 import logging
 import threading
+from functools import partial
+from typing import Any
 
 from spark_jobs.ledger import store as ledger
+from spark_jobs.publication.pin_names import PinNames
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.registry.views import load_views
 from spark_jobs.serving.sql import ask, connect
@@ -25,6 +28,7 @@ class NamesForReaders:
     def __init__(self, store: ledger.Store, status: Status) -> None:
         self._store, self._status = store, status
         self._views = load_views()
+        self._pins = PinNames(self._views, store)
         self._ended, self._refused = threading.Event(), set[str]()
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)
         self._thread.start()
@@ -41,16 +45,22 @@ class NamesForReaders:
         """Give the names that lack; returns the seconds until the next look."""
         try:
             with connect() as connection:
-                named = ensure_serving(lambda sql: ask(connection, sql).rows, self._views, self._store)
+                execute = partial(_rows, connection)
+                named = ensure_serving(execute, self._views, self._store)
+                of_pins = self._pins.mend(execute)
         except Exception as error:
             log.warning("names for readers: %s", error, exc_info=not isinstance(error, ledger.LedgerError))
             self._status.set_named(refused=(str(error) or repr(error)).splitlines()[0])
             return SOON_SECONDS
-        lost = f"{', '.join(named.lost)}: somebody dropped them; they are back" if named.lost else None
-        self._status.problem(LOST, lost)
-        for name in self._refused | named.refused.keys():
-            self._status.problem(f"{NOT_SERVED}{name}", named.refused.get(name))
-        self._refused = {*named.refused}
+        lost, refused = ", ".join([*named.lost, *of_pins.lost]), {**named.refused, **of_pins.refused}
+        self._status.problem(LOST, f"{lost}: somebody dropped them; they are back" if lost else None)
+        for name in self._refused | refused.keys():
+            self._status.problem(f"{NOT_SERVED}{name}", refused.get(name))
+        self._refused = {*refused}
         self._status.set(filling=named.waiting)
         self._status.set_named()
         return SOON_SECONDS if named.waiting else LOOK_SECONDS
+
+
+def _rows(connection: Any, statement: str) -> list[tuple[Any, ...]]:
+    return ask(connection, statement).rows

@@ -9,7 +9,8 @@ import pytest
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.publication.pin_names import PinNames
+from spark_jobs.publication.publish import Named, ensure_serving
 from tests.publishing import NAMES, VIEWS, Server, built, computed, publish
 
 HOUR = dt.timedelta(hours=1)
@@ -83,3 +84,54 @@ def test_pins_past_their_time_are_due(store: Store, server: Server) -> None:
     pins.drop(server, store, "short")
     assert server.said[-1] == "DROP SCHEMA IF EXISTS pin_short CASCADE"
     assert [pin.name for pin in store.pins()] == ["long", "ever"]
+
+
+def pinned(server: Server, name: str) -> dict[str, str]:
+    return {view: text for view, text in server.texts.items() if view.startswith(f"pin_{name}.")}
+
+
+def test_b10_what_another_client_drops_of_a_pin_comes_back_and_is_told(store: Store, server: Server) -> None:
+    names = PinNames(VIEWS, store)
+    assert names.mend(server) == Named()
+    for name in ("march", "april"):
+        pins.create(server, VIEWS, store, name)
+    computed({6: -HOUR})  # what the pins do not show
+    before = dict(server.texts)
+    assert names.mend(server) == Named(), "nothing is lost"
+    del server.texts["pin_march.word_count"]
+    assert names.mend(server) == Named(lost=("pin_march.word_count",))
+    assert server.texts == before, "with the literals that it had"
+    server("DROP SCHEMA IF EXISTS pin_april CASCADE")
+    assert names.mend(server) == Named(lost=("pin_april",))
+    assert server.texts == before
+    assert names.mend(server) == Named()
+
+
+def test_a_name_of_a_pin_that_the_server_refuses_takes_no_other_with_it(store: Store, server: Server) -> None:
+    names = PinNames(VIEWS, store)
+    for name in ("april", "march"):
+        pins.create(server, VIEWS, store, name)
+        del server.texts[f"pin_{name}.word_count"]
+    server.refused = "CREATE VIEW pin_april."
+    mended = names.mend(server)
+    assert [*mended.refused] == ["pin_april"] and "pin_march.word_count" in mended.lost
+
+
+def test_a_pin_that_is_dropped_meanwhile_is_neither_lost_nor_left_behind(store: Store, server: Server) -> None:
+    names = PinNames(VIEWS, store)
+    pins.create(server, VIEWS, store, "march")
+    del server.texts["pin_march.word_count"]
+
+    def execute(statement: str) -> list[tuple[str, str, bool]]:
+        if statement.startswith("CREATE VIEW pin_march"):
+            pins.drop(server, store, "march")
+        return server(statement)
+
+    assert names.mend(execute) == Named()
+    assert pinned(server, "march") == {}
+    half = pins.create(server, VIEWS, store, "half")
+    store.set_pin(half.name, "dropping")
+    del server.texts["pin_half.word_count"]
+    assert names.mend(server) == Named(), "of one that is being dropped nothing is given back"
+    assert pins.create(server, VIEWS, store, "half").state == pins.DONE, "unless somebody asks for it again"
+    assert len(pinned(server, "half")) == len(NAMES)
