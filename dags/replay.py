@@ -25,7 +25,7 @@ Runbook: `docs/runbooks/replay.md`.
 
 from airflow.sdk import DAG, chain
 from tidemark_airflow.operators import AuditStep, BatchStep, PublishStep
-from tidemark_airflow.policy import PUBLISHING_POOL, Owner, Tag, dag_arguments
+from tidemark_airflow.policy import PUBLISHING_POOL, REPLAY_POOL, Owner, Tag, dag_arguments
 from tidemark_airflow.replay_form import PARAMS
 from tidemark_airflow.replay_steps import Agreement, AnswerStep, CompareStep, PreviewStep, ReplayPlanStep
 
@@ -40,9 +40,9 @@ with DAG(
     chain(
         PreviewStep(task_id="preview"),
         ReplayPlanStep(task_id="plan"),
-        BatchStep(task_id="build", step="build"),
-        AuditStep(task_id="audit", step="audit"),
-        CompareStep(task_id="compare"),
+        BatchStep(task_id="build", step="build", pool=REPLAY_POOL),
+        AuditStep(task_id="audit", step="audit", pool=REPLAY_POOL),
+        CompareStep(task_id="compare", pool=REPLAY_POOL),
         Agreement(task_id="agree"),
         AnswerStep(task_id="answer"),
         PublishStep(task_id="publish", pool=PUBLISHING_POOL),

@@ -227,6 +227,11 @@ class Settings(_Folders, BaseSettings):
         pattern=r"^([01]?\d|2[0-3])-([01]?\d|2[0-3])$",
         description="UTC hours in which replays may begin, as 22-6; default: always.",
     )
+    replay_cores: int | None = Field(
+        None,
+        ge=1,
+        description="Spark cores that a replay takes at most (of a standalone cluster: spark.cores.max); default: all.",
+    )
     task_hours: float = Field(
         interface.TASK_HOURS, gt=0, description="How long a try of a task of Airflow may take; then it is stopped."
     )

@@ -10,7 +10,9 @@ from airflow.sdk import Asset
 from spark_jobs.orchestration.interface import TASK_HOURS, TASK_HOURS_VARIABLE
 from tidemark_airflow.notify import FailureNotifier
 
-PUBLISHING_POOL = "publishing"  # one slot; made from infra/airflow/pools.json at start
+# Made from infra/airflow/pools.json at start, with one slot each; people may give the second more.
+PUBLISHING_POOL = "publishing"
+REPLAY_POOL = "replays"
 PUBLICATION = Asset(name="publication", uri="tidemark://serving/publication")
 
 

@@ -102,7 +102,8 @@ def build_(run_id: str) -> None:
 
     with ledger_step(run_id) as store:
         run = store.active_run(run_id)
-        with batch_session("tidemark-batch") as spark:
+        cores = settings().replay_cores if store.replay(run_id) is not None else None
+        with batch_session("tidemark-batch", cores) as spark:
             decode(spark, store, run, click.echo)
             build(spark, store, project_views(), run_id, click.echo)
         click.echo(f"outcome: {run_report.written(store, run_id).as_uri()}")

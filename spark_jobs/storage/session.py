@@ -103,8 +103,10 @@ def driver(settings: Settings, memory_mb: int, java_options: str) -> dict[str, s
 
 
 @contextmanager
-def batch_session(app: str) -> Iterator["SparkSession"]:
+def batch_session(app: str, cores: int | None = None) -> Iterator["SparkSession"]:
     """The session of a job, which ends with it: its own memory and JVM options, and large Arrow batches.
+
+    cores: how many it takes at most; None: as many as it gets.
 
     The JVM of a build hands out tasks, and does none of the work: in its minute or two the optimising compiler and the
     concurrent collector would take more time than they save.
@@ -114,6 +116,9 @@ def batch_session(app: str) -> Iterator["SparkSession"]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
+    if cores is not None:
+        embedded = settings().profile == "embedded"
+        conf |= {"spark.master": f"local[{cores}]"} if embedded else {"spark.cores.max": str(cores)}
     spark = spark_session(app, **conf)
     try:
         yield spark

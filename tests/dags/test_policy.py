@@ -16,7 +16,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from conftest import DAGS, ROOT
 from tidemark_airflow.notify import FailureNotifier
 from tidemark_airflow.operators import TidemarkOperator
-from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, Owner, Tag
+from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, REPLAY_POOL, Owner, Tag
 from tidemark_airflow.replay_steps import Agreement
 
 EXPECTED = {
@@ -142,6 +142,15 @@ def test_publishing_waits_for_the_one_slot_of_its_pool(bag: DagBag) -> None:
         (dag_id, "publish", PUBLISHING_POOL, [PUBLICATION])
         for dag_id in ("batch_layer", "maintenance_weekly", "replay")
     ]
+
+
+def test_what_a_replay_computes_waits_for_the_one_slot_of_its_pool(bag: DagBag) -> None:
+    pools = json.loads((ROOT / "infra/airflow/pools.json").read_text())
+    assert pools[REPLAY_POOL]["slots"] == 1
+    computing = [
+        (dag.dag_id, task.task_id) for dag in bag.dags.values() for task in dag.tasks if task.pool == REPLAY_POOL
+    ]
+    assert sorted(computing) == [("replay", "audit"), ("replay", "build"), ("replay", "compare")]
 
 
 def test_c5_watching_the_speed_layer_costs_less_than_300_runs_a_day(bag: DagBag) -> None:
