@@ -225,6 +225,28 @@ def test_b12_memory_is_bounded_while_commits_are_joined(speed: Speed, monkeypatc
     assert max(Counter(added()["min.view"].to_pylist()).values()) > 1, "a kind with many rows has several files"
 
 
+def test_d4_the_rows_of_a_kind_are_picked_from_the_columns_of_that_kind(
+    speed: Speed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Filtering copies every column that is there, and a view's rows fill three of two hundred."""
+
+    class Wide:
+        """Of the rows as they were read, columns can be chosen, and nothing be picked."""
+
+        def __init__(self, rows: pa.Table) -> None:
+            self.column_names, self.select, self._column = rows.column_names, rows.select, rows.column
+
+        def __getitem__(self, name: str) -> pa.ChunkedArray:
+            return self._column(name)
+
+    speed.micro_batches(MANY_COMMITS)
+    before, read = rows(tables.SPEED_PARTIALS), compaction._read
+    monkeypatch.setattr(compaction, "_read", lambda *of: map(Wide, read(*of)))
+    compact()
+    assert rows(tables.SPEED_PARTIALS) == before
+    assert spans()[T0] < MANY_COMMITS
+
+
 def test_a_crash_before_the_commit_changes_nothing(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
     speed.micro_batches(MANY_COMMITS)
     before, files = rows(tables.SPEED_PARTIALS), added()["path"]
