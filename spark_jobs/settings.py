@@ -222,6 +222,11 @@ class Settings(_Folders, BaseSettings):
     rebuild_from: Literal["facts", "raw"] = Field(
         "facts", description="What it builds them from; raw: all raw records are decoded once more before."
     )
+    decode_again_records: int = Field(
+        10_000_000,
+        ge=1,
+        description="Older records that a run decodes again at a time; where it is resumed, such portions stay done.",
+    )
     replay_hours: str | None = Field(
         None,
         pattern=r"^([01]?\d|2[0-3])-([01]?\d|2[0-3])$",

@@ -5,10 +5,10 @@ have read otherwise -> facts.<type>, master.quarantine, master.duplicates.
 Each table replaces its rows of those lsns, so a retry, or a repetition, leaves what the first try would have left.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
@@ -24,7 +24,8 @@ from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.engine.record_outcomes import RECORD_OUTCOME
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.store import Store
-from spark_jobs.storage import data_files, ddl, duckdb_reader, log_reader, tables, task_files
+from spark_jobs.settings import settings
+from spark_jobs.storage import coverage, data_files, ddl, duckdb_reader, log_reader, tables, task_files
 from spark_jobs.storage.data_files import Committing, Written, files_within
 from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Range, Scope, covering, joined, scope
@@ -32,6 +33,9 @@ from spark_jobs.storage.task_files import Files
 
 AGAIN = "decoded_again"
 """The key in a run's summary for ranges of older lsns."""
+DONE_UP_TO = "decoded_again_up_to"
+"""Likewise, for the last of them that is done."""
+COUNTED = ("facts", "quarantined", "duplicates")
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,19 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
         run = store.active_run(run.run_id)
         if run.step != "plan":  # another process has done it meanwhile
             return
-        summary = {} if todo.is_empty else _decode(spark, store, run, todo, (history, run.cut), fenced(held), say)
-        store.progress(run.run_id, "decode", **summary)
+        counts = Counter({name: run.summary.get(name, 0) for name in COUNTED})
+        for portion in _portions(run, todo):
+            counts.update(_decode(spark, store, run.run_id, portion, (history, run.cut), fenced(held), say))
+            if portion.later:
+                store.progress(run.run_id, "plan", **{DONE_UP_TO: portion.again[-1][1]}, **counts)
+        store.progress(run.run_id, "decode", **counts)
+
+
+def _portions(run: Run, todo: Scope) -> Iterator[Scope]:
+    """What is to be decoded at a time, without what an earlier try has done. What is new comes last."""
+    left = [(max(first, run.summary.get(DONE_UP_TO, 0) + 1), last) for first, last in todo.again]
+    todo = replace(todo, again=tuple((first, last) for first, last in left if first <= last))
+    return iter(()) if todo.is_empty else todo.portions(settings().decode_again_records, coverage.counted)
 
 
 def create_tables() -> None:
@@ -108,17 +123,17 @@ def _lsns_of(days: Sequence[str], cut: int) -> list[Range]:
 
 
 def _decode(
-    spark: SparkSession, store: Store, run: Run, todo: Scope, judged_by: JudgedBy, committing: Committing, say: Say
-) -> dict[str, Any]:
-    with task_files.scratch(f"decode.{run.run_id}") as folder:
-        with watched(spark, store, run.run_id, "decode", say):
+    spark: SparkSession, store: Store, run_id: str, todo: Scope, judged_by: JudgedBy, committing: Committing, say: Say
+) -> dict[str, int]:
+    with task_files.scratch(f"decode.{run_id}") as folder:
+        with watched(spark, store, run_id, "decode", say):
             made = decode_job.decoded(spark, todo, judged_by, folder, committing)
         read = {table: DeltaTable(tables.path(table)) for table in tables.decoded(project_contracts().event_types)}
         old = {table: _overlapping(table, of, todo) for table, of in read.items()}
-        changed = dict(run.summary.get("changed_days", {}))
+        changed = dict(store.active_run(run_id).summary.get("changed_days", {}))
         if todo.again:
             changed = days_together([changed, replacing.changed_days(spark, old, _addresses(made), todo)])
-            store.progress(run.run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
+            store.progress(run_id, "plan", changed_days=changed)  # a retry would not see the difference any more
         again = {tables.QUARANTINE, tables.DUPLICATES, *map(tables.facts, changed)} if todo.again else set()
         return _write(spark, todo, made, old, again, Tables(read, committing), say)
 
@@ -146,7 +161,7 @@ def _write(
     again: set[str],
     read: Tables,
     say: Say,
-) -> dict[str, Any]:
+) -> dict[str, int]:
     """Put the made rows in the place of old ones: of the new lsns, and in the tables `again` of those decoded again.
 
     Where there are no old rows, as in every first try of new lsns, the files become part of the table as they are.
@@ -165,4 +180,4 @@ def _write(
     quarantined, duplicates = counts.pop(tables.QUARANTINE), counts.pop(tables.DUPLICATES)
     facts = sum(counts.values()) - counts[tables.facts(RECORD_OUTCOME)]
     say(f"decoded {todo.sql()}: {facts:,} facts, {quarantined:,} quarantined, {duplicates:,} duplicates")
-    return {"facts": facts, "quarantined": quarantined, "duplicates": duplicates}
+    return dict(zip(COUNTED, (facts, quarantined, duplicates), strict=True))

@@ -121,7 +121,7 @@ def _comparing(buckets: Sequence[_Bucket], staged: Sequence[str], todo: Scope, f
             yield from task_files.write(LOSERS, folder, lost, ROW_GROUP)
             types = [{"name": name} for name in pc.unique(lost["event_type"]).to_pylist()]
             yield from pa.Table.from_pylist(types, schema=task_files.REPORT).to_batches()
-            rows = con.sql(in_order("FROM winners UNION ALL FROM joined WHERE " + todo.sql_history(), ["identity"]))
+            rows = con.sql(in_order("FROM winners UNION ALL FROM joined WHERE " + todo.sql_kept(), ["identity"]))
             with FileWriter(root, (BUCKET, bucket.number), ["lsn"]) as writer:
                 for batch in rows.to_arrow_reader(ARROW_ROWS):
                     writer.add(pa.Table.from_batches([batch]).cast(INDEX))

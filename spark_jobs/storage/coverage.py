@@ -51,6 +51,12 @@ def records(above: int, upto: int | None = None) -> Mapping[int, int]:
     return dict(_control_rows(tables.MASTER_LOG, "kind", "lsn, batch.records", above, upto))
 
 
+def counted(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The landed lsns from `first` to `last` in their order, each with its number of records, some at a time."""
+    for above in range(first - 1, last, AT_ONCE):
+        yield from records(above, min(above + AT_ONCE, last)).items()
+
+
 def covered(above: int, upto: int | None = None) -> Covered:
     """Coverage of lsns in (above, upto]; an lsn has a control row per pass (catch-up of a new view adds one)."""
     computed, known_sets = dict[int, Computed](), dict[frozenset[str], frozenset[str]]()

@@ -3,7 +3,7 @@
 (previous cut, cut] + the older lsns -> ranges -> SQL predicates.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -21,11 +21,15 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scope:
-    """`previous` < new lsns <= `cut`; `again`: ranges of older lsns to be decoded again."""
+    """`previous` < new lsns <= `cut`; `again`: ranges of older lsns to be decoded again.
+
+    later: those whose turn comes after these. What is known of them decides nothing, and stays for their turn.
+    """
 
     previous: int
     cut: int
     again: tuple[Range, ...] = ()
+    later: tuple[Range, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -46,9 +50,39 @@ class Scope:
     def sql_again(self) -> str:
         return predicate(self.again)
 
-    def sql_history(self) -> str:
-        """Predicate on `lsn`: known facts of lsns that are not decoded again. Past `previous` there are none."""
+    def sql_kept(self) -> str:
+        """Predicate on `lsn`: known facts of lsns that are not decoded now. Past `previous` there are none."""
         return f"lsn <= {self.previous} AND NOT ({self.sql_again()})"
+
+    def sql_history(self) -> str:
+        """Predicate on `lsn`: known facts of lsns that are decoded neither now nor later."""
+        return f"lsn <= {self.previous} AND NOT ({predicate([*self.again, *self.later])})"
+
+    def portions(self, most: int, records: Callable[[int, int], Iterable[tuple[int, int]]]) -> "Iterator[Scope]":
+        """The same lsns in turns, older ones first, with at most so many records to decode again; or with one lsn.
+
+        records: the lsns from one to another that have landed, in order, each with its number of records.
+        """
+        turns = [*_turns(self.again, most, records)] or [()]
+        for number, turn in enumerate(turns, 1):
+            is_last = number == len(turns)
+            later = tuple(one for after in turns[number:] for one in after)
+            yield Scope(self.previous, self.cut if is_last else self.previous, turn, later)
+
+
+def _turns(
+    ranges: Iterable[Range], most: int, records: Callable[[int, int], Iterable[tuple[int, int]]]
+) -> Iterator[tuple[Range, ...]]:
+    turn, size = list[Range](), 0
+    for first, last in ranges:
+        for lsn, count in records(first, last):
+            if size and size + count > most:
+                yield (*turn, (first, lsn - 1)) if lsn > first else tuple(turn)
+                turn, size, first = [], 0, lsn
+            size += count
+        turn.append((first, last))
+    if turn:
+        yield tuple(turn)
 
 
 def scope(previous: int, cut: int, again: Iterable[Range] = ()) -> Scope:

@@ -1,9 +1,11 @@
 """A schema that comes after its records: quarantine gives them back, once, and every difference has its cause."""
 
+from itertools import count
 from typing import Any
 
 import pytest
 
+from spark_jobs.batch import decode_step
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.quality import recompute
@@ -14,6 +16,7 @@ from spark_jobs.quality.verification.findings import Skipped, State
 from spark_jobs.quality.verification.scope import refuse_facts_ahead
 from spark_jobs.quality.verification.verify import Scene, checks, of_builds
 from spark_jobs.serving import quarantine
+from spark_jobs.settings import settings
 from spark_jobs.storage import coverage, log_reader, tables
 from tests.spark.lake import Lake, event
 
@@ -62,8 +65,23 @@ def stands_where_facts_are_ahead(lake: Lake) -> None:
         refuse_facts_ahead(lake.store, scene.cut)
 
 
-def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake: Lake) -> None:
-    """I13, quarantine loses nothing and re-admits once; I9 and I7 hold for what it gives back."""
+def dying_at(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decoded again is decoded two records at a time, and the process dies before one of these turns."""
+    monkeypatch.setattr(decode_step, "settings", lambda: settings().model_copy(update={"decode_again_records": 2}))
+    turns, decode = count(1), decode_step._decode
+
+    def decode_or_die(*given: Any) -> dict[str, int]:
+        if next(turns) == turn:
+            raise OSError("the process dies")
+        return decode(*given)
+
+    monkeypatch.setattr(decode_step, "_decode", decode_or_die)
+
+
+def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I13, quarantine loses nothing and re-admits once; I9 and I7 hold for what it gives back; I10 on the way."""
     lake.begin_without(*LATER)
     lake.use(*VIEWS)
     refused = [page(2, 0), event("order_placed", 3), b"{"]
@@ -83,6 +101,9 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     lake.land([sentence(1, "early bird"), page(6, 20)])
     assert words(lake) == {"late": 1, "early": 1, "bird": 1}, "the speed layer knows nothing of quarantine"
     old = lake.store.sources(lake.store.current_publication())
+    dying_at(2, monkeypatch)
+    with pytest.raises(OSError, match="dies"):
+        lake.run("r2")
     assert lake.run("r2") is not None
     assert words(lake) == {"late": 1, "early": 1, "bird": 1, "worm": 1}, "of what is repeated the first counts"
     assert lake.rows("SELECT sum(page_views) FROM serving.page_views_per_user_hour") == [(3,)]
@@ -93,6 +114,8 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(lake
     assert stands(lake)
     summary = lake.store.runs()[0].summary
     assert summary["decoded_again"] == [[1, 3]]
+    assert summary["decoded_again_up_to"] == 2
+    assert len([line for line in lake.lines if line.startswith("decoded lsn BETWEEN 1 AND 1:")]) == 1, "and not again"
     since_published = causes(lake, old, summary["changed_days"])
     assert since_published.keys() == set(VIEWS) and set().union(*since_published.values()) <= {CORRECTED, DUPLICATE}
     since_ever = causes(lake, {}, {})

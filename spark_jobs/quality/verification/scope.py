@@ -154,11 +154,10 @@ def _from(first: int, last: int) -> Lsns:
 def _grown(first: int, last: int, most: int) -> int:
     """The last lsn of a range from `first` on, up to `last`, that holds so many records at most; or one lsn."""
     total = 0
-    for above in range(first - 1, last, LSNS_AT_ONCE):
-        for lsn, records in coverage.records(above, min(above + LSNS_AT_ONCE, last)).items():
-            total += records
-            if total > most:
-                return max(first, lsn - 1)
+    for lsn, records in coverage.counted(first, last):
+        total += records
+        if total > most:
+            return max(first, lsn - 1)
     return last
 
 

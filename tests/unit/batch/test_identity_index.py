@@ -1,6 +1,9 @@
 """The index of identities: the first fact of each counts, across runs and repeated decodes, and its files stay few."""
 
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -44,21 +47,47 @@ def again(todo: Any, lsn: int) -> bool:
     return any(first <= lsn <= last for first, last in todo.again)
 
 
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=40), st.integers(0, 6), st.data())
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=40),
+    st.integers(0, 6),
+    st.integers(1, 40),
+    st.data(),
+)
 def test_the_first_of_each_identity_counts_however_the_log_is_divided(
-    sent: list[tuple[int, int]], cut: int, data: st.DataObject
+    sent: list[tuple[int, int]], cut: int, most: int, data: st.DataObject
 ) -> None:
-    """Two runs, the second of which may decode lsns of the first again, leave what one run over all leaves."""
+    """Two runs, the second of which may decode lsns of the first again, some records at a time, leave what one leaves.
+
+    Some facts of the first were none then: their schemas came later.
+    """
     facts = [(lsn, at, identity) for at, (lsn, identity) in enumerate(sorted(sent, key=lambda one: one[0]))]
     whole_lost, whole_index = compared(facts, [], scope(0, 6))
-    once_lost, index = compared([fact for fact in facts if fact[0] <= cut], [], scope(0, cut))
-    repeated = data.draw(st.sets(st.sampled_from(range(1, cut + 1)))) if cut else set()
+    first = [fact for fact in facts if fact[0] <= cut]
+    hidden = set(data.draw(st.lists(st.sampled_from(first)))) if first else set()
+    once_lost, index = compared([fact for fact in first if fact not in hidden], [], scope(0, cut))
+    repeated = {lsn for lsn, _, _ in hidden} | (
+        data.draw(st.sets(st.sampled_from(range(1, cut + 1)))) if cut else set()
+    )
     # An lsn is decoded again together with those that repeat its identities.
     repeated |= {lsn for lsn, _, one in facts if lsn <= cut and one in {i for at, _, i in facts if at in repeated}}
     todo = scope(cut, 6, [(lsn, lsn) for lsn in repeated])
-    twice_lost, index_after = compared([f for f in facts if f[0] > cut or f[0] in repeated], sorted(index), todo)
-    assert {fact for fact in once_lost if fact[0] not in repeated} | twice_lost == whole_lost
-    assert index_after == whole_index
+    lost = {fact for fact in once_lost if fact[0] not in repeated}
+    records = Counter(lsn for lsn, _, _ in facts)
+    turns = [*todo.portions(most, lambda begin, end: [(lsn, records[lsn]) for lsn in range(begin, end + 1)])]
+    assert [lsns for turn in turns for lsns in landed(turn)] == [*landed(todo)], "each once, in order"
+    for turn in turns:
+        assert (
+            len({*landed(turn)} - {*range(cut + 1, 7)}) <= 1
+            or sum(records[n] for n in {*landed(turn)} if n <= cut) <= most
+        )
+        lost_now, index = compared([fact for fact in facts if fact[0] in {*landed(turn)}], sorted(index), turn)
+        lost |= lost_now
+    assert lost == whole_lost
+    assert index == whole_index
+
+
+def landed(todo: Any) -> Iterator[int]:
+    return chain.from_iterable(range(first, last + 1) for first, last in todo.ranges())
 
 
 @given(st.integers(1, 60), st.integers(1, 5))
