@@ -68,7 +68,7 @@ def decode(spark: SparkSession, store: Store, run: Run, say: Say) -> None:
         run = store.active_run(run.run_id)
         if run.step != "plan":  # another process has done it meanwhile
             return
-        counts = Counter({name: run.summary.get(name, 0) for name in COUNTED})
+        counts = Counter({name: run.summary[name] for name in COUNTED if name in run.summary})
         for portion in _portions(run, todo):
             counts.update(_decode(spark, store, run.run_id, portion, (history, run.cut), fenced(held), say))
             if portion.later:

@@ -172,7 +172,7 @@ def test_b10_a_name_that_somebody_dropped_rings_until_a_look_finds_all(
     assert "serving.word_count" in awaited(store, bool)[catalog_names.LOST]
     monkeypatch.setattr(catalog_names, "LOOK_SECONDS", 0.05)
     awaited(store, lambda now: not now)
-    server.fatal = "CREATE"
+    server.fatal = "SHOW"
     assert awaited(store, bool) == {UNNAMED: "the server is gone"}
     server.fatal = None
     awaited(store, lambda now: not now)
