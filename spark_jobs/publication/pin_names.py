@@ -6,6 +6,7 @@ pins | schemas and views in the catalog -> names that were lost, made again from
 from datetime import datetime
 from functools import lru_cache
 
+from spark_jobs.ledger.schema import Pin
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
 from spark_jobs.publication.names import Execute, serving_views
@@ -35,15 +36,22 @@ class PinNames:
             missing = sorted(self._given(pin.name, pin.created_at) - found)
             if not missing or not self._is_made(pin.name):  # somebody drops it just now
                 continue
-            try:
-                pins.give_names(execute, self._views, self._store, pin)
-            except SqlError as error:
-                refused[schema] = str(error)
-            if self._is_made(pin.name):
-                lost += [f"{schema}.{name}" for name in missing] if schema in there else [schema]
-            else:
+            refusal = self._refusal(execute, pin)
+            if not self._is_made(pin.name):
                 execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            elif refusal is not None:
+                refused[schema] = refusal
+            else:
+                lost += [f"{schema}.{name}" for name in missing] if schema in there else [schema]
         return Named(lost=tuple(lost), refused=refused)
+
+    def _refusal(self, execute: Execute, pin: Pin) -> str | None:
+        """Give the names; what the server says where it refuses one."""
+        try:
+            pins.give_names(execute, self._views, self._store, pin)
+        except SqlError as error:
+            return str(error)
+        return None
 
     def _is_made(self, name: str) -> bool:
         pin = self._store.pin(name)

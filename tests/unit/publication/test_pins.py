@@ -114,7 +114,7 @@ def test_a_name_of_a_pin_that_the_server_refuses_takes_no_other_with_it(store: S
         del server.texts[f"pin_{name}.word_count"]
     server.refused = "CREATE VIEW pin_april."
     mended = names.mend(server)
-    assert [*mended.refused] == ["pin_april"] and "pin_march.word_count" in mended.lost
+    assert [*mended.refused] == ["pin_april"] and mended.lost == ("pin_march.word_count",)
 
 
 def test_a_pin_that_is_dropped_meanwhile_is_neither_lost_nor_left_behind(store: Store, server: Server) -> None:
