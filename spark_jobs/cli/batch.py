@@ -20,6 +20,7 @@ from spark_jobs.cli.step import json_option, ledger_step, refusing, run_id_of_op
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.ledger import view_lock
+from spark_jobs.ledger.store import Store
 from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
 from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
 from spark_jobs.publication import served_sample
@@ -92,6 +93,11 @@ def plan_(
             click.echo(line)
 
 
+def _cores(store: Store, run_id: str) -> int | None:
+    """How many of Spark's cores a step takes at most."""
+    return settings().replay_cores if store.replay(run_id) is not None else None
+
+
 @batch.command("build")
 @run_option
 def build_(run_id: str) -> None:
@@ -102,8 +108,7 @@ def build_(run_id: str) -> None:
 
     with ledger_step(run_id) as store:
         run = store.active_run(run_id)
-        cores = settings().replay_cores if store.replay(run_id) is not None else None
-        with batch_session("tidemark-batch", cores) as spark:
+        with batch_session("tidemark-batch", _cores(store, run_id)) as spark:
             decode(spark, store, run, click.echo)
             build(spark, store, project_views(), run_id, click.echo)
         click.echo(f"outcome: {run_report.written(store, run_id).as_uri()}")
@@ -124,7 +129,7 @@ def audit_(run_id: str, accept: str | None, whole: bool) -> None:
     with ledger_step(run_id) as store, ExitStack() as started:
         if (replay := store.replay(run_id)) is not None:  # people look at what differs, and approve it
             accept = accept or f"replay {run_id}: {replay.reason}"
-        session = cache(lambda: started.enter_context(batch_session("tidemark-audit")))
+        session = cache(lambda: started.enter_context(batch_session("tidemark-audit", _cores(store, run_id))))
         passed = audit(session, store, project_views(), run_id, click.echo, accept, whole=whole)
         verdict = store.audit(run_id)
         click.echo(f"outcome: {run_report.written(store, run_id).as_uri()}")

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,14 @@ def test_the_list_of_hives_functions_can_be_read(spark: SparkSession) -> None:
     jvm = spark._jvm
     assert jvm is not None
     jvm.java.lang.Class.forName("org.apache.hadoop.hive.ql.exec.FunctionRegistry")
+
+
+def test_a_replay_takes_no_more_cores_than_it_may(tmp_path: Path) -> None:
+    asked = "from spark_jobs.storage.session import batch_session as s\nwith s('a replay', 1) as spark: "
+    script = f"{asked}print(spark.sparkContext.master, spark.sparkContext.defaultParallelism)"
+    environment = os.environ | {"TIDEMARK_HOME": str(tmp_path), "TIDEMARK_CORES": "2"}
+    said = subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True)
+    assert said.stdout.split() == ["local[1]", "1"]
 
 
 def test_a_machine_that_slept_for_a_day_has_lost_no_executor(spark: SparkSession) -> None:

@@ -228,7 +228,7 @@ def test_b12_memory_is_bounded_while_commits_are_joined(speed: Speed, monkeypatc
 def test_d4_the_rows_of_a_kind_are_picked_from_the_columns_of_that_kind(
     speed: Speed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Filtering copies every column that is there, and a view's rows fill three of two hundred."""
+    """To filter copies all columns of a file, two hundred; the rows of one view fill three of them."""
 
     class Wide:
         """Of the rows as they were read, columns can be chosen, and nothing be picked."""
