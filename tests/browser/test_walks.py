@@ -153,7 +153,7 @@ def test_a_schema_came_late_is_brought_in_force_replayed_agreed_to_and_rolled_ba
         walker.sees_the_preview(walker.triggers_replay(why, "quarantined"))
         run = walker.triggers_replay(why, "dry_run", "quarantined", step="form")
         walker.waits_for(run, "agree", "awaiting_input")
-        assert "1 facts_replaced" in walker.compares(run)
+        assert "1 out_of_quarantine" in walker.compares(run)
         assert served(shop) == before, "nobody sees it before somebody agrees"
         assert "sales_by_day: 1 rows differ" in walker.approves(run)
         assert walker.looks_up("counted", **asked)[0]["revenue_cents"] == after

@@ -26,6 +26,7 @@ from spark_jobs.quality.reconciliation.causes import (
     DUPLICATE,
     NEWER_SCHEMA,
     NOT_COVERED,
+    OUT_OF_QUARANTINE,
     REVISED,
     Causes,
 )
@@ -40,7 +41,7 @@ LATE, HOT_KEY = "late_beyond_horizon", "hot_key"
 DEFERRED = {sequences.BEFORE_HORIZON: LATE, sequences.HOT_KEY: HOT_KEY}
 OF_PARTIALS = (NOT_COVERED, DUPLICATE, REVISED, NEWER_SCHEMA)
 """Causes in partials of the speed layer: rows that they explain agree once those partials are made again."""
-RANKED = (*OF_PARTIALS, CORRECTED, LATE, HOT_KEY)
+RANKED = (*OF_PARTIALS, OUT_OF_QUARANTINE, CORRECTED, LATE, HOT_KEY)
 """If several causes claim a row, the first one gets it."""
 ONE_OF = 100
 """One of so many keys that nothing touched is compared as well."""
@@ -188,7 +189,7 @@ def _claim(
     columns = ", ".join([*(quote(name, D) for name in keys.values()), "'' AS cause", "0 AS rank"])
     con.execute(f"CREATE OR REPLACE TEMP TABLE claims AS SELECT {columns} FROM {compared.name} LIMIT 0")
     in_question = []
-    for cause in (*OF_PARTIALS, CORRECTED):
+    for cause in (*OF_PARTIALS, OUT_OF_QUARANTINE, CORRECTED):
         for partials in causes.keys(cause, view):
             con.register("claimed", partials)
             _insert(con, cause, keys, "claimed")

@@ -25,6 +25,7 @@ NOT_COVERED = "not_covered"
 DUPLICATE = "duplicate_outside_window"
 NEWER_SCHEMA = "accepted_by_newer_schema"
 REVISED = "revised"
+OUT_OF_QUARANTINE = "out_of_quarantine"
 CORRECTED = "facts_replaced"
 
 FACTS_AT_ONCE = 500_000
@@ -38,11 +39,11 @@ class Causes:
         self.old_cut, self.new_cut, self.changed = old_cut, new_cut, changed
         self.coverage = coverage.covered(old_cut)
         layers = {"duplicates": tables.DUPLICATES, "partials": tables.SPEED_PARTIALS, "log": tables.MASTER_LOG}
-        con, history = duckdb_reader.connect(layers), log_reader.read_schema_history()
-        self.unmarked = evidence.unmarked(con, history, old_cut, new_cut)
-        self.accepted_later = evidence.accepted_later(con, history, old_cut, new_cut)
-        self.revised = evidence.revised(con, history, (old_cut, new_cut), (AS_LANDED, new_cut))
-        self.revised_before = evidence.revised(con, history, (0, old_cut), (old_cut, new_cut))
+        con, self.history = duckdb_reader.connect(layers), log_reader.read_schema_history()
+        self.unmarked = evidence.unmarked(con, self.history, old_cut, new_cut)
+        self.accepted_later = evidence.accepted_later(con, self.history, old_cut, new_cut)
+        self.revised = evidence.revised(con, self.history, (old_cut, new_cut), (AS_LANDED, new_cut))
+        self.revised_before = evidence.revised(con, self.history, (0, old_cut), (old_cut, new_cut))
         self.rejects_of_speed = evidence.rejects_of_speed(con, old_cut, new_cut)
 
     def seen_otherwise(self, view: View) -> pa.Table:
@@ -61,20 +62,26 @@ class Causes:
                 yield passed.partials[view.column]
 
     def _facts(self, cause: str, view: View) -> Iterator[Facts]:
-        if cause in (DUPLICATE, NEWER_SCHEMA, REVISED):
-            records = {DUPLICATE: self.unmarked, NEWER_SCHEMA: self.accepted_later, REVISED: self.revised}[cause]
-            if mine := {name: rows for name, rows in records.items() if name in view.event_types}:
-                yield mine
-        elif cause == NOT_COVERED:
+        records = {DUPLICATE: self.unmarked, NEWER_SCHEMA: self.accepted_later, REVISED: self.revised}
+        records[CORRECTED] = self.revised_before
+        if mine := {name: rows for name, rows in records.get(cause, {}).items() if name in view.event_types}:
+            yield mine
+        if cause == NOT_COVERED:
             if missing := coverage.holes(self.old_cut, self.new_cut, self.coverage, view.column):
                 yield from self.settled_facts(view, pa.array(missing))
+        elif cause == OUT_OF_QUARANTINE:
+            for new in self.history.within(self.old_cut, self.new_cut):
+                if new.event_type in view.event_types:
+                    yield from self._replaced(new.event_type, ds.field("schema_version") == new.version)
         elif cause == CORRECTED:
-            if mine := {name: rows for name, rows in self.revised_before.items() if name in view.event_types}:
-                yield mine
             for event_type in view.event_types:
-                if days := self.changed.get(event_type):
-                    of = ds.field("day").isin(pa.array(days).cast(pa.date32())) & (ds.field("lsn") <= self.old_cut)
-                    yield from _facts_where([event_type], of)
+                yield from self._replaced(event_type)
+
+    def _replaced(self, event_type: str, which: ds.Expression | None = None) -> Iterator[Facts]:
+        """The older facts, or `which` of them, of the days that the batch layer has replaced."""
+        if days := self.changed.get(event_type):
+            of = ds.field("day").isin(pa.array(days).cast(pa.date32())) & (ds.field("lsn") <= self.old_cut)
+            yield from _facts_where([event_type], of if which is None else of & which)
 
     def settled(self, view: View, lsns: pa.ChunkedArray) -> pa.Table:
         """The view's partials of those lsns, made of the facts that count."""
@@ -109,7 +116,8 @@ class UnbuiltCauses(Causes):
         con = recompute.later(head, above=cut)
         con.register("partials", duckdb_reader.dataset(tables.SPEED_PARTIALS))
         con.register("log", duckdb_reader.dataset(tables.MASTER_LOG))
-        self.unmarked, self.accepted_later = evidence.unmarked(con, log_reader.read_schema_history(), cut, head), {}
+        self.history = log_reader.read_schema_history()
+        self.unmarked, self.accepted_later = evidence.unmarked(con, self.history, cut, head), {}
         self.revised, self.revised_before = {}, {}
         self._facts_past_cut = {
             event_type: con.sql(f"FROM facts_{event_type}").to_arrow_table()
