@@ -25,9 +25,10 @@ from spark_jobs.engine.record_outcomes import RECORD_OUTCOME, of_duplicates
 from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP, Committing
+from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.log_reader import LogRecords, Reader
 from spark_jobs.storage.lsn_ranges import Scope
-from spark_jobs.storage.task_files import AHEAD, PORTION, SHARES_PER_CORE, Batches, Files, Task, Writers
+from spark_jobs.storage.task_files import PORTION, SHARES_PER_CORE, Batches, Files, Task, Writers
 
 COORDINATES = [name for name, _ in row_types.COORDINATES]
 DUPLICATE = pa.schema([*row_types.COORDINATES, ("event_type", pa.string()), ("identity", pa.binary())])
@@ -113,11 +114,15 @@ def _rewritten(spark: SparkSession, files: Files, types: set[str], losers: list[
     outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        repeating = ds.dataset(losers, format="parquet")
         with Writers() as writers:
             for share in task_files.numbers(batches):
                 for event_type, written in old[share::shares]:
-                    for facts in _portions(written.address, fact_columns(project_contracts().of(event_type))):
-                        kept, repeated = divided(facts, _table(losers, _alike(event_type, facts)).select(COORDINATES))
+                    columns = fact_columns(project_contracts().of(event_type))
+                    for batch in in_portions(ds.dataset(written.address, columns, format="parquet"), PORTION):
+                        facts = pa.Table.from_batches([batch])
+                        lost = repeating.to_table(COORDINATES, filter=_alike(event_type, facts))
+                        kept, repeated = divided(facts, lost)
                         writers.add(tables.facts(event_type), written.root, kept)
                         if event_type != RECORD_OUTCOME:
                             writers.add(tables.DUPLICATES, duplicates, repeated.select(DUPLICATE.names).cast(DUPLICATE))
@@ -135,12 +140,3 @@ def _alike(event_type: str, facts: pa.Table) -> ds.Expression:
     first, last = (bound.as_py() for bound in pc.min_max(facts["lsn"]).values())
     within = (ds.field("lsn") >= first) & (ds.field("lsn") <= last)
     return within if event_type == RECORD_OUTCOME else within & (ds.field("event_type") == event_type)
-
-
-def _portions(address: str, columns: pa.Schema) -> Iterator[pa.Table]:
-    for batch in ds.dataset(address, columns, format="parquet").to_batches(batch_size=PORTION, **AHEAD):
-        yield pa.Table.from_batches([batch])
-
-
-def _table(addresses: list[str], where: ds.Expression) -> pa.Table:
-    return ds.dataset(addresses, format="parquet").to_table(filter=where)

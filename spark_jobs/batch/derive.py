@@ -28,7 +28,8 @@ from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP, Written
 from spark_jobs.storage.fact_slices import Slice, filtered
-from spark_jobs.storage.task_files import AHEAD, PORTION, Batches, Task, Writers
+from spark_jobs.storage.file_portions import in_portions
+from spark_jobs.storage.task_files import PORTION, Batches, Task, Writers
 
 SHARE = 1_000_000
 """Facts of a task, about, where there are many."""
@@ -154,7 +155,7 @@ def _portions(
     parts, size = defaultdict[str, list[pa.RecordBatch]](list), 0
     for event_type, address in share:
         facts = ds.dataset(address, format="parquet", schema=schemas[event_type])
-        for batch in facts.to_batches(filter=filter_, batch_size=PORTION, **AHEAD):
+        for batch in in_portions(facts, PORTION, filter_):
             parts[event_type].append(batch)
             size += batch.num_rows
             if size >= PORTION:

@@ -16,6 +16,8 @@ from spark_jobs.engine import partials
 from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
 from spark_jobs.storage.data_files import Bounds, Committing, FileWriter, Written, files_within
 from spark_jobs.storage.fact_slices import Slice
+from spark_jobs.storage.file_portions import in_portions
+from spark_jobs.storage.task_files import PORTION
 
 VIEW = "view"
 SCHEMA = pa.schema([(VIEW, pa.string()), *partials.REJECTED])
@@ -53,7 +55,7 @@ def _overlapping(table: DeltaTable, facts: Slice, view_id: str) -> list[str]:
 def _outside(path: str, facts: Slice) -> Iterator[pa.Table]:
     address = f"{tables.path(tables.VIEW_REJECTS)}/{path}"
     rows = ds.dataset(address, schema=partials.REJECTED, format="parquet")
-    for batch in rows.to_batches(filter=~facts.expression()):
+    for batch in in_portions(rows, PORTION, ~facts.expression()):
         yield pa.Table.from_batches([batch])
 
 

@@ -15,8 +15,9 @@ from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.storage import duckdb_reader, tables, task_files
 from spark_jobs.storage.data_files import FileWriter
+from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.lsn_ranges import Scope
-from spark_jobs.storage.task_files import Batches, Files
+from spark_jobs.storage.task_files import PORTION, Batches, Files
 
 Addresses = Mapping[str, list[str]]
 """Table -> addresses of files."""
@@ -69,7 +70,7 @@ def only(spark: SparkSession, keep: Mapping[str, tuple[str, ds.Expression]]) -> 
                 continue
             with FileWriter(roots[table]) as writer:
                 count = 0
-                for batch in rows.to_batches(filter=kept):
+                for batch in in_portions(rows, PORTION, kept):
                     writer.add(pa.Table.from_batches([batch]))
                     count += batch.num_rows
                 yield from task_files.reported(table, writer.written(), count)

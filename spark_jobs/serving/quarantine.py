@@ -22,6 +22,7 @@ from spark_jobs.engine.decode.joined import places_of
 from spark_jobs.engine.decode.reasons import Reason
 from spark_jobs.engine.decode.rows import VERSION_HEADER
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
+from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.lsn_ranges import joined
 
 WAITING, READMITTED, DISCARDED = "waiting", "readmitted", "discarded"
@@ -96,9 +97,7 @@ def portions(which: Which, history: SchemaHistory, decoded: int, head: int) -> I
     where = which.expression()
     if duckdb_reader.exists(tables.QUARANTINE):
         rows = duckdb_reader.dataset(tables.QUARANTINE)
-        for batch in rows.to_batches(
-            row_types.REJECT.names, filter=where & (ds.field("lsn") <= decoded), batch_size=AT_ONCE
-        ):
+        for batch in in_portions(rows, AT_ONCE, where & (ds.field("lsn") <= decoded), row_types.REJECT.names):
             yield _stated(pa.Table.from_batches([batch]).cast(row_types.REJECT), history)
     for rejects in _since(decoded, head, history):
         yield _stated(ds.dataset(rejects).to_table(filter=where).cast(row_types.REJECT), history)

@@ -23,6 +23,7 @@ from spark_jobs.speed.tiers import Join
 from spark_jobs.storage import data_files, tables
 from spark_jobs.storage.data_files import ROW_GROUP, Written
 from spark_jobs.storage.fencing import Fence
+from spark_jobs.storage.file_portions import in_portions
 
 log = logging.getLogger("tidemark.speed.compaction")
 
@@ -58,7 +59,7 @@ def _join(table: DeltaTable, joins: list[Join], turn: threading.Lock, fence: Fen
 def _read(table: DeltaTable, path: str) -> Iterator[pa.Table]:
     """The rows of a file, a row group at a time at most, with the columns that the file has."""
     fs, base = FileSystem.from_uri(tables.path(tables.SPEED_PARTIALS))
-    file, schema = ds.ParquetFileFormat().make_fragment(f"{base}/{unquote(path)}", fs), pa.schema(table.schema())
-    columns = pa.schema([schema.field(name) for name in file.physical_schema.names])
-    for batch in file.to_batches(schema=columns, batch_size=ROW_GROUP, batch_readahead=0, fragment_readahead=0):
+    file, schema = ds.dataset(f"{base}/{unquote(path)}", format="parquet", filesystem=fs), pa.schema(table.schema())
+    columns = pa.schema([schema.field(name) for name in file.schema.names])
+    for batch in in_portions(file.replace_schema(columns), ROW_GROUP):
         yield pa.Table.from_batches([batch])

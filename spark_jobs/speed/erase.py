@@ -28,6 +28,7 @@ from spark_jobs.speed.partials_table import SPAN
 from spark_jobs.storage import data_files, lsn_ranges, tables
 from spark_jobs.storage.data_files import ROW_GROUP, Bounds, FileWriter, Written, files_within
 from spark_jobs.storage.fencing import Fence
+from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.vacuum import vacuum
 
 log = logging.getLogger("tidemark.speed.erase")
@@ -69,7 +70,7 @@ class Eraser:
                 continue
             columns = pa.schema([schema.field(name) for name in rows.schema.names])
             with FileWriter(root, (SPAN, span), row_group=ROW_GROUP) as file:
-                for batch in rows.replace_schema(columns).to_batches(filter=~mine, batch_size=ROW_GROUP):
+                for batch in in_portions(rows.replace_schema(columns), ROW_GROUP, ~mine):
                     file.add(pa.Table.from_batches([batch]))
                 self._swap(tables.SPEED_PARTIALS, path, file.written())
 

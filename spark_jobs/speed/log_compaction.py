@@ -25,6 +25,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.storage import data_files, tables
 from spark_jobs.storage.data_files import FileWriter, Written
 from spark_jobs.storage.fencing import Fence
+from spark_jobs.storage.file_portions import in_portions
 
 log = logging.getLogger("tidemark.speed.compaction")
 
@@ -124,10 +125,8 @@ def rows_of(root: str, paths: Iterable[str], wanted: ds.Expression) -> Iterator[
     fs, base = FileSystem.from_uri(root)
     schema = pa.schema([field for field in row_types.LOG if field.name != "landed_on"])
     for path in paths:
-        file = ds.ParquetFileFormat().make_fragment(f"{base}/{unquote(path)}", fs)
-        for batch in file.to_batches(
-            schema=schema, filter=wanted, batch_size=BATCH, batch_readahead=0, fragment_readahead=0
-        ):
+        file = ds.dataset(f"{base}/{unquote(path)}", schema, format="parquet", filesystem=fs)
+        for batch in in_portions(file, BATCH, wanted):
             yield pa.Table.from_batches([batch])
 
 

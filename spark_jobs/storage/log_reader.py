@@ -18,8 +18,9 @@ from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, lsn_ranges, tables
 from spark_jobs.storage.data_files import files_within
+from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.lsn_ranges import Range
-from spark_jobs.storage.task_files import AHEAD, ARROW_ROWS, Batches, numbers, shares
+from spark_jobs.storage.task_files import ARROW_ROWS, Batches, numbers, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +52,7 @@ class LogRecords:
             for number in numbers(batches):
                 paths = [f"{base}/{path}" for path in groups[number]]
                 source = ds.dataset(paths, schema=row_types.LOG, format="parquet", filesystem=fs)
-                yield from source.to_batches(row_types.RECORD.names, filter=wanted, batch_size=ARROW_ROWS, **AHEAD)
+                yield from in_portions(source, ARROW_ROWS, wanted, row_types.RECORD.names)
 
         return shares(self.spark, len(groups)), read
 
@@ -83,7 +84,7 @@ def quarantined(where: ds.Expression) -> Iterator[pa.Table]:
 
 
 def _portions(rows: ds.Dataset, where: ds.Expression, rows_at_once: int) -> Iterator[pa.Table]:
-    for batch in rows.scanner(row_types.RECORD.names, filter=where, batch_size=rows_at_once).to_batches():
+    for batch in in_portions(rows, rows_at_once, where, row_types.RECORD.names):
         if batch.num_rows:
             yield pa.Table.from_batches([batch]).cast(row_types.RECORD)
 

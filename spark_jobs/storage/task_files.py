@@ -34,8 +34,6 @@ ARROW_ROWS = 131_072
 
 PORTION = 250_000
 """Rows that a task has in memory at once, where rows of many tables are made together."""
-AHEAD = {"batch_readahead": 1, "fragment_readahead": 1}
-"""How far a task reads ahead: a worker's memory is small, and there is one for each core."""
 
 Files = dict[str, list[tuple[int, Written]]]
 """Name -> the files of that name, and how many rows each has."""

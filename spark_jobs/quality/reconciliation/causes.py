@@ -20,6 +20,7 @@ from spark_jobs.quality import recompute
 from spark_jobs.quality.reconciliation import evidence
 from spark_jobs.quality.reconciliation.evidence import Facts
 from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
+from spark_jobs.storage.file_portions import in_portions
 
 NOT_COVERED = "not_covered"
 DUPLICATE = "duplicate_outside_window"
@@ -140,9 +141,7 @@ def _facts_where(event_types: Iterable[str], of: ds.Expression) -> Iterator[Fact
     """The stored facts of these types that match, in portions."""
     for event_type in event_types:
         contract = project_contracts().of(event_type)
-        scanner = duckdb_reader.dataset(tables.facts(event_type)).scanner(
-            columns=contract.fact_schema.names, filter=of, batch_size=FACTS_AT_ONCE
-        )
-        for batch in scanner.to_batches():
+        stored = duckdb_reader.dataset(tables.facts(event_type))
+        for batch in in_portions(stored, FACTS_AT_ONCE, of, contract.fact_schema.names):
             if batch.num_rows:
                 yield {event_type: pa.Table.from_batches([batch])}
