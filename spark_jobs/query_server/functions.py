@@ -21,7 +21,7 @@ NUMBERS = (
     exp.Sign, exp.Sqrt,
 )  # fmt: skip
 TEXTS = (
-    exp.Concat, exp.ConcatWs, exp.Contains, exp.EndsWith, exp.Length, exp.Lower, exp.RegexpLike, exp.Replace,
+    exp.Concat, exp.ConcatWs, exp.Contains, exp.EndsWith, exp.Length, exp.Lower, exp.MD5, exp.RegexpLike, exp.Replace,
     exp.StartsWith, exp.Substring, exp.Trim, exp.Upper,
 )  # fmt: skip
 TIMES = (
@@ -39,6 +39,8 @@ TYPES = frozenset(
 )
 """What a value may be cast to. Numbers are cut to integers by Spark and rounded by DuckDB, and texts of numbers and
 times differ."""
+WRITTEN_OTHERWISE = ("DOUBLE", "FLOAT", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+"""DuckDB's types whose values are other texts in Spark."""
 
 
 def unlike(node: exp.Expression) -> str | None:
@@ -57,7 +59,7 @@ def _unlike(function: exp.Func) -> str | None:
 
 
 def as_in_spark(tree: exp.Query) -> None:
-    """Write into the tree what DuckDB would take otherwise: zeros, whole numbers, days, patterns, NULLs."""
+    """Write into the tree what DuckDB would take otherwise: zeros, whole numbers, days, patterns, NULLs, texts."""
     for node in [*tree.find_all(exp.Div, exp.Mod, exp.IntDiv)]:
         if not (isinstance(node.expression, exp.Literal) and float(node.expression.this)):
             node.set("expression", _not_zero(node.expression))
@@ -71,6 +73,14 @@ def as_in_spark(tree: exp.Query) -> None:
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
     for node in [*tree.find_all(exp.ArrayContains)]:
         node.replace(exp.Paren(this=exp.Or(this=node.copy(), expression=_null_where_one_is(node.this))))
+    _join_as_in_spark(tree)
+
+
+def _join_as_in_spark(tree: exp.Query) -> None:
+    for node in [*tree.find_all(exp.DPipe, exp.Concat, exp.ConcatWs)]:
+        for part in [*node.iter_expressions()]:
+            if not (isinstance(part, exp.DPipe | exp.Concat) or part.is_string):
+                part.replace(_alike_as_text(part))
     for node in [node for node in tree.find_all(exp.Concat) if type(node) is exp.Concat]:
         joined = reduce(lambda left, right: exp.DPipe(this=left, expression=right), node.expressions)
         node.replace(exp.Paren(this=joined))
@@ -84,6 +94,15 @@ def _null_where_one_is(items: exp.Expression) -> exp.Expression:
     """NULL where an item of the list is, else false: whether a value is among unknown ones is unknown."""
     known, every = (exp.Anonymous(this=name, expressions=[items.copy()]) for name in ("list_count", "len"))
     return exp.Case(ifs=[exp.If(this=exp.LT(this=known, expression=every), true=exp.null())], default=exp.false())
+
+
+def _alike_as_text(value: exp.Expression) -> exp.Expression:
+    """The value, which is an error where the engines write it otherwise."""
+    kinds = [exp.Literal.string(kind) for kind in WRITTEN_OTHERWISE]
+    is_unlike = exp.In(this=exp.Anonymous(this="typeof", expressions=[value.copy()]), expressions=kinds)
+    text = "a DOUBLE or TIMESTAMP within a text is written otherwise by Spark: cast it to DECIMAL, or to DATE"
+    error = exp.Anonymous(this="error", expressions=[exp.Literal.string(text)])
+    return exp.Case(ifs=[exp.If(this=is_unlike, true=error)], default=value.copy())
 
 
 def _not_zero(divisor: exp.Expression) -> exp.Expression:

@@ -33,9 +33,10 @@ i + j; i - j; i * j; i / j; i % j; i div j; -i; i = j; i <=> j; i < x; i between
 x / j; x * 2; abs(x); abs(i); sign(x); sqrt(j * j); exp(0); ln(exp(1)); power(j, 2); floor(x); ceil(x); round(x, 1)
 round(i); greatest(i, j); least(i, j); try_divide(i, 0); try_divide(x, j); coalesce(i, j, 0); nvl(i, 9); nullif(j, 2)
 if(i > 0, 'y', 'n'); case when i > 0 then 1 when i < 0 then -1 else 0 end; b and i > 0; b or i > 0; not b
-s || 'z'; concat(s, 'z', g); concat_ws('-', s, g); lower(s); upper(s); length(s); trim(s); substring(s, 2, 2)
+i || d || b || cast(x as decimal(12, 2))
+s || 'z'; concat(s, 'z', g); concat_ws('-', s, g, i); lower(s); upper(s); length(s); trim(s); substring(s, 2, 2)
 substring(s, 1, 1); replace(s, 'b', 'q'); contains(s, 'b'); startswith(s, 'A'); endswith(s, 'c'); s like 'A%'; s like g
-s like '%\\\\%%'; s rlike 'b'; s = 'Ab c'; s < 'b'
+s like '%\\\\%%'; s rlike 'b'; s = 'Ab c'; s < 'b'; md5(s); md5('1/' || i || d || b)
 year(d); month(d); day(d); dayofmonth(d); quarter(d); year(t); month(t); hour(t); minute(t); second(t)
 extract(hour from t); date_add(d, 3); date_sub(d, 3); datediff(d, date'2026-01-01'); to_date('2026-03-01')
 date_trunc('hour', t)
