@@ -137,10 +137,10 @@ def test_a_duplicate_outside_the_window_passes_by_its_cause(lake: Lake) -> None:
     assert agreements(lake, "r2")["orders_by_day"] == {DUPLICATE: 1}
 
 
-@pytest.mark.parametrize("name", ["orders_by_hour", "orders_by_colour", "trades"])
-def test_a1_a_view_that_was_held_back_is_held_to_its_facts(lake: Lake, name: str) -> None:
-    """A1: agreement is blind to what both its old source and the speed layer lack."""
-    lake.use("orders_by_day", name)
+def test_a1_views_that_were_held_back_are_held_to_their_facts(lake: Lake) -> None:
+    """A1: agreement is blind to what both their old sources and the speed layer lack."""
+    held_back = ("orders_by_hour", "orders_by_colour", "trades")
+    lake.use("orders_by_day", *held_back)
     other = event("order_placed", 9, occurred_at="2026-01-09T09:00:00.000Z")
     trade = {"event_id": event("order_executed", 5)["event_id"], "occurred_at": "2026-01-05T10:00:00.000Z"}
     lake.land([order(1), order(2), {**event("order_executed", 5), **trade}])
@@ -152,5 +152,8 @@ def test_a1_a_view_that_was_held_back_is_held_to_its_facts(lake: Lake, name: str
     for table in ("order_placed", "order_executed"):
         lake.spark.sql(f"DELETE FROM {tables.facts(table)} WHERE day = DATE '2026-01-05' AND NOT event_id LIKE '%1'")
     passed, said = audited(built(lake, "r3"), "r3")
-    assert not passed and f"{name}:" in said and "unexplained" in said and "(facts)" in said, said
+    assert not passed
+    for name in held_back:
+        assert any(line.startswith(f"{name}:") and "unexplained" in line for line in said.splitlines()), said
+    assert said.count("(facts)") >= len(held_back), said
     assert not agreements(lake, "r3")["orders_by_day"], "it was not held back"
