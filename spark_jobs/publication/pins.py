@@ -37,21 +37,26 @@ def create(
 
     A name that is taken gives the same pin again, and finishes one that was left half made; with `at`: LedgerError.
     """
-    name = checked(name or f"p{datetime.now(UTC):%Y%m%d_%H%M%S}")
+    pin = begin(store, checked(name or f"p{datetime.now(UTC):%Y%m%d_%H%M%S}"), at, keep)
+    if pin.state != DONE:
+        give_names(execute, views, store, pin)
+        pin = store.set_pin(pin.name, DONE)
+    return pin
+
+
+def begin(store: Store, name: str, at: datetime | None = None, keep: timedelta | None = None) -> Pin:
+    """The pin without names in Spark's catalog: its row in the ledger, by which the read server answers."""
     pin = store.pin(name)
     if pin is not None and at is not None and pin.now != at:
         raise LedgerError(f"the pin {name} exists already, as of {pin.now.isoformat()}; choose another name")
-    if pin is None:
-        at = at or datetime.now(UTC)
-        publication = store.publication_at(at)
-        if publication is None:
-            raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
-        until = datetime.now(UTC) + keep if keep else None
-        pin = store.begin_pin(name, publication.id, head_at(store, publication, at), at, until)
-    if pin.state != DONE:
-        give_names(execute, views, store, pin)
-        pin = store.set_pin(name, DONE)
-    return pin
+    if pin is not None:
+        return pin
+    at = at or datetime.now(UTC)
+    publication = store.publication_at(at)
+    if publication is None:
+        raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
+    until = datetime.now(UTC) + keep if keep else None
+    return store.begin_pin(name, publication.id, head_at(store, publication, at), at, until)
 
 
 @contextmanager
@@ -130,13 +135,13 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
     return max([head, *cuts])
 
 
-def give_names(execute: Execute, views: Views, store: Store, pin: Pin) -> None:
-    """Make the schema and its views; those that are there already came from the same row of the ledger."""
+def give_names(execute: Execute, views: Views, store: Store, pin: Pin, only: str | None = None) -> None:
+    """Make the schema and its views, or one; those that are there already came from the same row of the ledger."""
     execute(f"CREATE SCHEMA IF NOT EXISTS {schema(pin.name)}")
     sources = sources_of(views, store, pin)
     existing = serving_views(execute, schema(pin.name))
     for view in servable(views, sources):
-        if view.name not in existing:
+        if view.name not in existing and only in (None, view.name):
             sql = serving_sql(view, sources, views, head=pin.head, now=pin.now)
             execute(f"CREATE VIEW {schema(pin.name)}.`{view.name}` AS {sql}")
 

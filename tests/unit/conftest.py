@@ -7,6 +7,7 @@ import pytest
 
 from infra.embedded.passwords import passwords
 from spark_jobs.settings import settings
+from tests.read_server import on_a_port as on_a_port
 from tests.unit.quality.spoilt import platform as platform
 from tests.unit.quality.spoilt import template as template
 

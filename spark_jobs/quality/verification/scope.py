@@ -12,7 +12,7 @@ from random import Random
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import ChainedView, Served
-from spark_jobs.expressions.dialect import Dialect, micros, quote, type_of
+from spark_jobs.expressions.dialect import Dialect, micros, quote
 from spark_jobs.expressions.kinds import Kind
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
@@ -144,7 +144,7 @@ def _rows(view: Served, source: Source) -> int:
 
 def _text(column: str, kind: Kind, d: Dialect) -> str:
     value = micros(quote(column, d), d) if kind == "TIMESTAMP" else quote(column, d)
-    return f"coalesce(CAST({value} AS {type_of('STRING', d)}), '')"
+    return f"coalesce({value} || '', '')"
 
 
 def _from(first: int, last: int) -> Lsns:

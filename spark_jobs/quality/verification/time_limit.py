@@ -39,6 +39,10 @@ class TimeLimit:
         raise Skipped(f"the sample's {self.seconds:.0f} s were over; the next one has other views first")
 
 
+class _TimeIsOver(Exception):
+    """No TimeoutError: what asks over a connection would take it for its own, and ask again elsewhere."""
+
+
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     """Interrupt this thread's work then: DuckDB and sockets look for signals."""
@@ -47,7 +51,7 @@ def _alarm(seconds: float) -> Iterator[None]:
         return
 
     def over(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError("the time is over")
+        raise _TimeIsOver("the time is over")
 
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -235,7 +235,7 @@ def verify(
 ) -> list[Finding]:
     """Every finding, in order. seed: of a sample; None: everything. `only`: these invariants, all where it is empty."""
     findings, scene = [], Scene(store, views, seed)
-    with answers.opened(store, views, lambda: scene.scope) as of_answers:
+    with answers.opened(store, views, lambda: scene.scope, seed) as of_answers:
         of_log, of_views = [*checks(scene)], [*_in_turn(of_answers, seed), *_in_turn([*of_builds(scene)], seed)]
         every = [(law, check, limit.half) for law, check in of_log] + [(*check, limit) for check in of_views]
         every = [(law, check, until) for law, check, until in every if not only or law.invariant in only]

@@ -6,7 +6,6 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from http.client import HTTPException
 from pathlib import Path
@@ -14,49 +13,29 @@ from typing import Any
 
 import polars as pl
 import pytest
-import uvicorn
 
-from infra.embedded.passwords import passwords
 from infra.embedded.shadow import free_ports
 from spark_jobs.client import DoorError, connect
 from spark_jobs.ledger.store import Store
 from spark_jobs.query_server import users
-from spark_jobs.query_server.server import configured
 from spark_jobs.settings import settings
 from tests.certificates import DAY, Authority
 from tests.local_platform import Platform
 from tests.platform import await_true
+from tests.read_server import served
 
 RUNAWAY = "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a WHERE n > 0) SELECT count(*) AS n FROM a"
 
 
 @pytest.fixture
 def url(
-    request: pytest.FixtureRequest, town: Platform, platform_home: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, town: Platform, on_a_port: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
     """A server over the town's tables, in a thread; its workers are processes."""
-    monkeypatch.setenv("TIDEMARK_QUERY_PORT", str(free_ports(1)[0]))
     monkeypatch.setenv("TIDEMARK_QUERY_SECONDS", getattr(request, "param", "300"))
     monkeypatch.setenv("TIDEMARK_QUERY_ROWS", "10")
-    monkeypatch.setattr("spark_jobs.query_server.pool.WAIT_SECONDS", 300)
     with served() as at:
         yield at
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    """The server by the settings of now, and two more users."""
-    settings.cache_clear()
-    passwords(settings())
-    for role in ("analyst", "service"):
-        users.add(settings().query_users, f"an-{role}", role, "secret")
-    server = uvicorn.Server(configured(settings()))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    await_true(lambda: server.started, 180, "the server does not start")
-    yield settings().query_url
-    server.should_exit = True
-    thread.join()
 
 
 def status(url: str, login: str = "", method: str = "GET", body: bytes | None = None) -> tuple[int, Any]:
