@@ -93,6 +93,7 @@ class Settings(_Folders, BaseSettings):
     metastore_port: int = Field(19083, description="Hive metastore.")
     thrift_port: int = Field(19000, description="Spark Thrift Server (JDBC, PyHive, BI tools).")
     query_port: int = Field(19080, description="The read server: SQL and keys over HTTP.")
+    query_flight_port: int = Field(19081, description="The read server: Arrow Flight SQL (ADBC, JDBC).")
     metrics_port: int = Field(19464, description="Metrics of the speed application, as text for Prometheus.")
     airflow_port: int = Field(18080, description="Airflow's web UI and REST API.")
 

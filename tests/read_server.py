@@ -18,7 +18,8 @@ from tests.platform import await_true
 @pytest.fixture
 def on_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings for a server that has time: machines under load start workers slowly."""
-    monkeypatch.setenv("TIDEMARK_QUERY_PORT", str(free_ports(1)[0]))
+    for name, port in zip(("QUERY_PORT", "QUERY_FLIGHT_PORT"), free_ports(2), strict=True):
+        monkeypatch.setenv(f"TIDEMARK_{name}", str(port))
     monkeypatch.setattr("spark_jobs.query_server.pool.WAIT_SECONDS", 300)
 
 

@@ -70,7 +70,7 @@ def _query(settings: Settings) -> Program:
         name="query",
         command=(str(ROOT / ".venv/bin/tidemark"), "query-server"),
         ready=partial(query_answers, settings),
-        ports=("query_port",),
+        ports=("query_port", "query_flight_port"),
         prepare=lambda: _prepare_query(settings),
         stop_within=10,
     )

@@ -12,7 +12,7 @@ Standard library alone until rows are wanted as one of these.
 import base64
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+Values = Sequence[str | int | float | bool | None]
 SECONDS = 600.0
 """How long an answer is awaited: the server's own limit comes first."""
 
@@ -90,14 +91,17 @@ class Door:
     def close(self) -> None:
         self._connection.close()
 
-    def sql(self, statement: str, schema: str = "serving", as_of: str | None = None) -> Rows:
-        """The rows of one SELECT. DoorError."""
-        return Rows(self._ask_sql(statement, schema, as_of, "arrow"))
+    def sql(self, statement: str, schema: str = "serving", as_of: str | None = None, values: Values = ()) -> Rows:
+        """The rows of one SELECT; `values`: one for each `?`. DoorError."""
+        return Rows(self._ask_sql(statement, schema, as_of, values, "arrow"))
 
-    def values(self, statement: str, schema: str = "serving", as_of: str | None = None) -> dict[str, Any]:
+    def values(
+        self, statement: str, schema: str = "serving", as_of: str | None = None, values: Values = ()
+    ) -> dict[str, Any]:
         """The same as the server's JSON: `meta`, `columns`, `rows`; numbers that are no integers are Decimals."""
-        said: dict[str, Any] = json.loads(self._ask_sql(statement, schema, as_of, "json"), parse_float=Decimal)
-        return said
+        said = self._ask_sql(statement, schema, as_of, values, "json")
+        answer: dict[str, Any] = json.loads(said, parse_float=Decimal)
+        return answer
 
     def key(self, view: str, schema: str = "serving", as_of: str | None = None, **key: object) -> Rows:
         """The rows of a view whose keys have these values. DoorError."""
@@ -110,8 +114,9 @@ class Door:
         listed: list[dict[str, Any]] = json.loads(self._ask("GET", f"/views?{urlencode({'schema': schema})}"))["views"]
         return listed
 
-    def _ask_sql(self, statement: str, schema: str, as_of: str | None, form: str) -> bytes:
-        return self._ask("POST", "/sql", {"statement": statement, "schema": schema, "as_of": as_of, "format": form})
+    def _ask_sql(self, statement: str, schema: str, as_of: str | None, values: Values, form: str) -> bytes:
+        asked = {"statement": statement, "schema": schema, "as_of": as_of, "values": [*values], "format": form}
+        return self._ask("POST", "/sql", asked)
 
     def _ask(self, method: str, path: str, asked: Mapping[str, Any] | None = None) -> bytes:
         body = None if asked is None else json.dumps(asked).encode()

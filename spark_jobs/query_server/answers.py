@@ -4,7 +4,7 @@ request -> checked -> names made -> rows and what was read -> Answer. One at a t
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,20 +13,24 @@ import pyarrow as pa
 from spark_jobs.engine.chained_view import Served
 from spark_jobs.expressions.dialect import Dialect, quote, type_of
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.publication import pins
 from spark_jobs.publication.pins import PREFIX
 from spark_jobs.query_server import engine
 from spark_jobs.query_server.kept import Kept
 from spark_jobs.query_server.moments import Moment, Moments
 from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.query_server.relations import Read, Relations
-from spark_jobs.query_server.statement import MOMENT, question, schema_of
+from spark_jobs.query_server.statement import MOMENT, SCHEMAS, Question, question, schema_of
 from spark_jobs.registry.views import Views
 from spark_jobs.settings import Settings
+from spark_jobs.storage import duckdb_reader
 from spark_jobs.storage.duckdb_reader import NoTable
 
 DUCKDB = Dialect.DUCKDB
 KEPT = 64 << 20
 """Bytes of speed rows that a worker keeps in memory."""
+OF_TABLES = ("marts", "ops")
+"""Schemas with tables in the place of views."""
 TOLD = ("publication", "cut", "lsn", "as_of")
 LATEST_SECONDS = 0.25
 """How old what is known of the publication in force may be."""
@@ -57,16 +61,48 @@ class Answers:
         self._moments = Moments(self.views, self.store)
         self._relations = Relations(self._con, Kept(KEPT))
 
-    def ask(self, text: str, schema: str = "serving", as_of: str | None = None) -> Answer:
-        """One statement; names without a schema are of `schema`, or of the views as of a moment. Refusal."""
+    def ask(self, text: str, schema: str = "serving", as_of: str | None = None, values: Sequence[Any] = ()) -> Answer:
+        """One statement; names without a schema are of `schema`, or of the views as of a moment. Refusal.
+
+        values: one for each `?`.
+        """
+        asked, read = self._asked(text, schema, as_of)
+        return Answer(engine.rows(self._con, asked.sql, _named(asked, values), self.settings.query_rows), read)
+
+    def describe(
+        self, text: str, schema: str = "serving", as_of: str | None = None, values: Sequence[Any] = ()
+    ) -> tuple[pa.Schema, int]:
+        """The columns that a statement would have, and how many parameters it takes. Refusal.
+
+        values: as above; without, a column that is a parameter has no type.
+        """
+        asked, _ = self._asked(text, schema, as_of)
+        named = _named(asked, values or [None] * len(asked.parameters))
+        return engine.columns(self._con, asked.sql, named), len(asked.parameters)
+
+    def _asked(self, text: str, schema: str, as_of: str | None) -> tuple[Question, tuple[Read, ...]]:
         asked = question(text, MOMENT if as_of is not None else schema_of(schema))
-        read = self._named(asked.tables, as_of)
-        return Answer(engine.rows(self._con, asked.sql, {}, self.settings.query_rows), read)
+        return asked, self._give_names(asked.tables, as_of)
+
+    def schemas(self) -> list[str]:
+        """Those that may be asked."""
+        return [*SCHEMAS, *(pins.schema(pin.name) for pin in self.store.pins())]
+
+    def list_tables(self, schema: str, with_columns: bool) -> Iterator[tuple[str, str, tuple[str, ...], pa.Schema]]:
+        """Of each view or table: its name, VIEW or TABLE, its keys, and its columns where they are wanted. Refusal."""
+        if schema_of(schema) in OF_TABLES:
+            found = {name: ("TABLE", tuple[str, ...]()) for name in duckdb_reader.tables_of(schema)}
+        else:
+            views = self._moment(schema, None).views
+            found = {name: ("VIEW", tuple(view.served_keys)) for name, view in views.items()}
+        for name, (kind, keys) in sorted(found.items()):
+            columns = self.describe(f"SELECT * FROM `{name}`", schema)[0] if with_columns else pa.schema([])
+            yield name, kind, keys, columns
 
     def look_up(self, name: str, key: Mapping[str, str], schema: str = "serving", as_of: str | None = None) -> Answer:
         """The rows of a view with these values of its keys. Refusal."""
         schema = MOMENT if as_of is not None else schema_of(schema)
-        [read] = self._named([(schema, name)], as_of)
+        [read] = self._give_names([(schema, name)], as_of)
         view = self._moment(schema, as_of).views[name]
         _refuse_other_columns(view, key)
         same = [f"{quote(k, DUCKDB)} = CAST(${k} AS {type_of(view.served_keys[k], DUCKDB)})" for k in key]
@@ -75,10 +111,12 @@ class Answers:
         return Answer(engine.rows(self._con, sql, key, self.settings.query_rows), (read,))
 
     def list_views(self, schema: str = "serving") -> list[dict[str, Any]]:
-        """Each view of the schema: its keys and columns with their types, what it answers, its cut."""
+        """Each view of the schema: its keys and columns with their types, what it answers, its cut. Refusal."""
+        if schema_of(schema) in OF_TABLES:
+            raise Refusal("refused", f"{schema} has tables, no views")
         return [_described(view) for _, view in sorted(self._moment(schema_of(schema), None).views.items())]
 
-    def _named(self, tables: Any, as_of: str | None) -> tuple[Read, ...]:
+    def _give_names(self, tables: Any, as_of: str | None) -> tuple[Read, ...]:
         """Give the engine the names, all of one version of the hot tables."""
         if not tables:
             return ()
@@ -90,7 +128,7 @@ class Answers:
             raise Refusal("unknown", f"there is nothing to ask yet: {error}") from error
 
     def _name(self, schema: str, name: str, as_of: str | None) -> Read:
-        if schema in ("marts", "ops"):
+        if schema in OF_TABLES:
             return self._relations.table(schema, name)
         return self._relations.view(schema, name, self._moment(schema, as_of))
 
@@ -109,6 +147,12 @@ class Answers:
         if self._known is None or now - self._known_at > LATEST_SECONDS:
             self._known, self._known_at = self._moments.serving(), now
         return self._known
+
+
+def _named(asked: Question, values: Sequence[Any]) -> dict[str, Any]:
+    if len(values) != len(asked.parameters):
+        raise Refusal("refused", f"{len(asked.parameters)} parameters (?) and {len(values)} values")
+    return dict(zip(asked.parameters, values, strict=True))
 
 
 def _refuse_other_columns(view: Served, key: Mapping[str, str]) -> None:

@@ -54,6 +54,16 @@ def rows(con: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any], mo
         raise Refusal("failed", str(error).partition("\n\n")[0].replace("\n", " ")) from error
 
 
+def columns(con: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any]) -> pa.Schema:
+    """Those that the rows of a SELECT would have. Refusal where the engine says no."""
+    shape = rows(con, f"SELECT * FROM ({sql}) LIMIT 0", values, 0).schema
+    try:
+        names = con.sql(sql, params=dict(values)).columns if values else con.sql(sql).columns
+    except duckdb.Error as error:
+        raise Refusal("failed", str(error)) from error
+    return pa.schema([field.with_name(name) for field, name in zip(shape, names, strict=True)])
+
+
 def _as_in_spark(table: pa.Table, kinds: list[str]) -> pa.Table:
     """Sums of integers are BIGINT there, and a greater one is an error."""
     for number, kind in enumerate(kinds):

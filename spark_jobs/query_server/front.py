@@ -3,12 +3,16 @@
 HTTP request of a user -> a worker's request -> its reply, with the metadata in headers. `/docs` shows all of this.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import Depends, FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from spark_jobs.query_server.encoding import Format
+from spark_jobs.query_server.flight import door
 from spark_jobs.query_server.guard import Guard, said
 from spark_jobs.query_server.logins import Logins
 from spark_jobs.query_server.pool import Limits, Pool, Reply
@@ -31,6 +35,7 @@ class Asked(BaseModel):
     format: Format = Field("json", description="How rows come.")
     of_schema: str = Field("serving", alias="schema", description="serving, marts, ops or a pin.")
     as_of: str | None = Field(None, description="Names without a schema are answered as of a time, or a publication.")
+    values: list[str | int | float | bool | None] = Field([], description="One for each ? of the statement, in order.")
 
 
 def _user(request: Request) -> User:
@@ -44,11 +49,20 @@ ByUser = Annotated[User, Depends(_user)]
 def made(settings: Settings) -> Guard:
     """The door of these settings, with its workers, which live as long as it is served."""
     running = Running(Pool(settings.query_statements, Limits(settings.query_seconds, settings.query_memory_mb)))
-    app = FastAPI(title="Tidemark's read server", version="1", lifespan=running.lifespan)
+    logins = Logins(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running.lifespan(app):
+            close = door.opened(settings, running, logins)
+            yield
+            await run_sync(close)
+
+    app = FastAPI(title="Tidemark's read server", version="1", lifespan=lifespan)
     app.exception_handler(Refusal)(lambda _, refusal: said(refusal))
     _add_questions(app, running)
     _add_statements(app, running)
-    return Guard(app, Logins(settings))
+    return Guard(app, logins)
 
 
 def _add_questions(app: FastAPI, running: Running) -> None:
@@ -98,7 +112,8 @@ def _add_statements(app: FastAPI, running: Running) -> None:
 
 
 def _arguments(asked: Asked) -> dict[str, Any]:
-    return {"text": asked.statement, "format": asked.format, "schema": asked.of_schema, "as_of": asked.as_of}
+    named = {"text": asked.statement, "format": asked.format, "schema": asked.of_schema, "as_of": asked.as_of}
+    return named | {"values": asked.values}
 
 
 def _answered(reply: Reply) -> Response:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from spark_jobs.orchestration.interface import PIN
 from spark_jobs.query_server.functions import as_in_spark, unlike
@@ -25,17 +26,19 @@ PINS = re.compile(f"pin_{PIN.pattern}")
 MOMENT = "as_of"
 """The schema of the views as of a moment that the question names; no statement can."""
 ELSEWHERE = "Spark may take it: `tidemark sql --engine spark`"
+PLACEHOLDER = TokenType.PLACEHOLDER
 LATERAL = (exp.Explode, exp.Subquery, exp.Unnest)
-NEVER = (exp.Into, exp.Parameter, exp.Placeholder, exp.QueryTransform, exp.SessionParameter, exp.Hint)
+NEVER = (exp.Into, exp.Parameter, exp.QueryTransform, exp.SessionParameter, exp.Hint)
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not know is refused here
 
 
 @dataclass(frozen=True)
 class Question:
-    """One SELECT in DuckDB's SQL, and the tables that it reads, each once."""
+    """One SELECT in DuckDB's SQL, and the tables that it reads, each once. parameters: `$p1` and so on, of each `?`."""
 
     sql: str
     tables: tuple[tuple[str, str], ...]
+    parameters: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=500)
@@ -44,13 +47,17 @@ def question(text: str, schema: str) -> Question:
 
     Dashboards ask the same again and again.
     """
+    text, parameters = _numbered(text)
     tree = _only(text)
     for node in tree.walk():
         _refuse_foreign(node)
+        if isinstance(node, exp.Placeholder) and node.name not in parameters:
+            raise Refusal("refused", f"the parameter {_shown(node)} is refused: this door takes ? and values in order")
     tables = dict.fromkeys(_qualified(table, schema) for table in tree.find_all(exp.Table) if not _is_local(table))
     as_in_spark(tree)
     try:
-        return Question(tree.sql(DUCKDB, unsupported_level=sqlglot.ErrorLevel.RAISE), tuple(tables))
+        sql = tree.sql(DUCKDB, unsupported_level=sqlglot.ErrorLevel.RAISE)
+        return Question(sql, tuple(tables), parameters)
     except (sqlglot.errors.UnsupportedError, IndexError, RecursionError) as error:
         raise Refusal("refused", f"this door cannot say it in its engine's SQL: {error}; {ELSEWHERE}") from error
 
@@ -60,6 +67,20 @@ def schema_of(name: str) -> str:
     if name in SCHEMAS or PINS.fullmatch(name):
         return name
     raise Refusal("refused", f"the schema {name} is not behind this door: {', '.join(SCHEMAS)} and pins are")
+
+
+def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with a name for each `?`, and the names; a tree does not tell which of them comes first."""
+    if "?" not in text:
+        return text, ()
+    try:
+        places = [token.start for token in sqlglot.tokenize(text, read=SPARK) if token.token_type == PLACEHOLDER]
+    except sqlglot.errors.SqlglotError as error:
+        raise Refusal("refused", f"not understood as Spark's SQL: {str(error).splitlines()[0]}") from error
+    names = tuple(f"p{number}" for number in range(1, len(places) + 1))
+    for place, name in reversed([*zip(places, names, strict=True)]):
+        text = f"{text[:place]}:{name}{text[place + 1 :]}"
+    return text, names
 
 
 def _only(text: str) -> exp.Query:

@@ -6,6 +6,7 @@ socket: requests -> `Answers` -> replies, as `frames` has them. `nursery` starts
 spark_jobs.query_server.worker`.
 """
 
+import base64
 import os
 import signal
 import socket
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NoReturn
+
+import pyarrow as pa
 
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
@@ -89,8 +92,36 @@ def _rows(answers: Answers, answer: Callable[[], Answer], form: encoding.Format)
 
 
 def _sql(answers: Answers, request: dict[str, Any]) -> Reply:
-    form = request.pop("format")
-    return _rows(answers, lambda: answers.ask(**request), form)
+    form, values = request.pop("format"), _values(request.pop("values", None))
+    return _rows(answers, lambda: answers.ask(**request, values=values), form)
+
+
+def _values(sent: list[Any] | str | None) -> list[Any]:
+    """Those of a statement's parameters: a list, or a row of an Arrow stream in base64, for what JSON cannot say."""
+    if not isinstance(sent, str):
+        return sent or []
+    with pa.ipc.open_stream(base64.b64decode(sent)) as stream:
+        return [column[0].as_py() for column in stream.read_all().columns]
+
+
+def _describe(answers: Answers, request: dict[str, Any]) -> Reply:
+    values = _values(request.pop("values"))
+    columns, parameters = answers.describe(**request, values=values)
+    return {"columns": _in_text(columns), "parameters": parameters}, b""
+
+
+def _schemas(answers: Answers, request: dict[str, Any]) -> Reply:
+    return {"schemas": answers.schemas()}, b""
+
+
+def _tables(answers: Answers, request: dict[str, Any]) -> Reply:
+    found = answers.list_tables(**request)
+    listed = [{"name": n, "type": kind, "keys": keys, "columns": _in_text(of)} for n, kind, keys, of in found]
+    return {"tables": listed}, b""
+
+
+def _in_text(columns: pa.Schema) -> str:
+    return base64.b64encode(columns.serialize()).decode()
 
 
 def _key(answers: Answers, request: dict[str, Any]) -> Reply:
@@ -102,7 +133,14 @@ def _views(answers: Answers, request: dict[str, Any]) -> Reply:
     return {"views": answers.list_views(**request)}, b""
 
 
-_of_kind: Mapping[str, Callable[[Answers, dict[str, Any]], Reply]] = {"sql": _sql, "key": _key, "views": _views}
+_of_kind: Mapping[str, Callable[[Answers, dict[str, Any]], Reply]] = {
+    "sql": _sql,
+    "describe": _describe,
+    "key": _key,
+    "views": _views,
+    "schemas": _schemas,
+    "tables": _tables,
+}
 
 if __name__ == "__main__":
     main()

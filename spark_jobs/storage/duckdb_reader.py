@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow.fs import FileSystem
+from pyarrow.fs import FileSelector, FileSystem
 
 from spark_jobs.engine.sketches import add_sketches
 from spark_jobs.expressions import duckdb_session
@@ -33,6 +33,13 @@ class NoTable(LookupError):
 
 def exists(table: str) -> bool:
     return bool(DeltaTable.is_deltatable(tables.path(table)))
+
+
+def tables_of(schema: str) -> list[str]:
+    """The names of the tables that the warehouse has in a schema."""
+    fs, folder = FileSystem.from_uri(f"{settings().warehouse}/{schema}.db")
+    folders = (info for info in fs.get_file_info(FileSelector(folder, allow_not_found=True)) if not info.is_file)
+    return sorted(info.base_name for info in folders if exists(f"{schema}.{info.base_name}"))
 
 
 def _refuse_absent(table: str) -> None:

@@ -81,6 +81,7 @@ def said(heading: str, platform: Platform, questions: Path = Path("questions.sql
     page = (ROOT / "docs/querying.md").read_text()
     [example] = re.findall(rf"^## {heading}\n```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     here = {".tidemark/": f"{platform.settings.home}/", "19000": str(platform.settings.thrift_port)}
+    here["19081"] = str(platform.settings.query_flight_port)
     for text, this in (here | {"questions.sql": str(questions)}).items():
         example = example.replace(text, this)
     return str(example)
@@ -201,6 +202,17 @@ def test_i20_the_read_server_gives_the_rows_of_the_files_for_every_view(
             assert_same_rows(name, answer.arrow(), files)
             assert answer.meta["lsn"] == files.head
     names["door"].close()
+
+
+def test_i20_flight_sql_gives_the_rows_of_the_files(platform: Platform, files: LocalAnswers) -> None:
+    names: dict[str, Any] = {}
+    exec(said("Flight SQL", platform), names)
+    with names["connection"] as connection, connection.cursor() as cursor:
+        answers = {}
+        for name in VIEWS:
+            cursor.execute(f"SELECT * FROM {PIN}.{name}")
+            answers[name] = cursor.fetch_arrow_table()
+    assert_same(answers, files)
 
 
 Door = Callable[[Platform, Path], Mapping[str, Rows | pa.Table]]

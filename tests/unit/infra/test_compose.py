@@ -15,10 +15,10 @@ FILE = ROOT / "docker-compose.yml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]
 PARTS = {part.name for part in programs(settings())}
 DOORS_OF_PEOPLE = {
-    "broker": "TIDEMARK_KAFKA_PORT",
-    "thrift": "TIDEMARK_THRIFT_PORT",
-    "query": "TIDEMARK_QUERY_PORT",
-    "airflow-api": "TIDEMARK_AIRFLOW_PORT",
+    "broker": ["kafka_port"],
+    "thrift": ["thrift_port"],
+    "query": ["query_port", "query_flight_port"],
+    "airflow-api": ["airflow_port"],
 }
 
 
@@ -51,9 +51,9 @@ def test_every_lasting_service_is_asked_whether_it_is_ready():
 
 def test_only_the_doors_of_people_are_published_and_only_on_loopback():
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert {name: door.partition("}")[0] for name, [door] in published.items()} == {
-        name: f"127.0.0.1:${{{variable}:-{Settings.model_fields[variable.removeprefix('TIDEMARK_').lower()].default}"
-        for name, variable in DOORS_OF_PEOPLE.items()
+    assert {name: [door.partition("}")[0] for door in doors] for name, doors in published.items()} == {
+        name: [f"127.0.0.1:${{TIDEMARK_{port.upper()}:-{Settings.model_fields[port].default}" for port in ports]
+        for name, ports in DOORS_OF_PEOPLE.items()
     }
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from infra.embedded.shadow import free_ports
 from spark_jobs.client import DoorError, connect
 from spark_jobs.ledger.store import Store
 from spark_jobs.query_server import users
@@ -60,6 +59,7 @@ def test_the_door_answers_its_users_and_nobody_else(url: str, town: Platform) ->
         values = door.values("SELECT store_id, orders / 3 AS third FROM orders_by_day LIMIT 1")
         assert [one["type"] for one in values["columns"]] == ["BIGINT", "DOUBLE"]
         assert values["meta"]["read"][0]["table"] == "serving.orders_by_day"
+        assert door.values("SELECT ? AS a, ? AS b", values=["x", 2])["rows"] == [{"a": "x", "b": 2}]
         first = answer.arrow().to_pylist()[0]
         assert door.key("orders_by_day", store_id=first["store_id"], day=first["day"]).arrow().to_pylist() == [first]
         assert {"orders_by_day", "sessions", "top_sellers"} <= {view["view"] for view in door.views()}
@@ -131,11 +131,10 @@ def _refused(statement: str) -> str:
 
 @pytest.mark.parametrize("lasts", [DAY, -DAY], ids=["valid", "expired"])
 def test_c1_with_a_certificate_the_door_speaks_tls_to_who_trusts_it(
-    lasts: timedelta, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lasts: timedelta, store: Store, on_a_port: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = Authority(tmp_path)
     certificate, key, _ = authority.issue("query", lasts)
-    monkeypatch.setenv("TIDEMARK_QUERY_PORT", str(free_ports(1)[0]))
     monkeypatch.setenv("TIDEMARK_QUERY_CERTIFICATE_FILE", str(certificate))
     monkeypatch.setenv("TIDEMARK_QUERY_KEY_FILE", str(key))
     with served() as url:
