@@ -121,6 +121,7 @@ def of_task() -> duckdb.DuckDBPyConnection:
     con = duckdb_session.connect()
     add_sketches(con)
     con.execute(f"SET memory_limit = '{settings().task_memory_mb:d}MB'")
+    con.execute("SET allocator_background_threads = true")  # else the process keeps what dropped tables held
     con.execute(f"SET temp_directory = {quote_text(str(settings().tmp_dir / 'duckdb'), Dialect.DUCKDB)}")
     return con
 
