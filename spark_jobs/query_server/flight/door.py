@@ -62,13 +62,13 @@ class Asked:
 
 
 class _Login(flight.ServerMiddleware):
-    """Who calls, and by which headers; a token goes back, which the client sends from then on."""
+    """Who calls, and by which headers; what a handshake gives back is what the client sends from then on."""
 
-    def __init__(self, user: User, headers: Mapping[str, str], token: str) -> None:
-        self.user, self.headers, self._token = user, headers, token
+    def __init__(self, user: User, headers: Mapping[str, str], given: Mapping[str, str]) -> None:
+        self.user, self.headers, self._given = user, headers, given
 
-    def sending_headers(self) -> dict[str, str]:
-        return {"authorization": self._token}
+    def sending_headers(self) -> Mapping[str, str]:
+        return self._given
 
 
 class _Logins(flight.ServerMiddlewareFactory):
@@ -85,7 +85,8 @@ class _Logins(flight.ServerMiddlewareFactory):
             if user is None:
                 with self._one_at_a_time:
                     user = self._logins.user(login)
-            return _Login(user, given, self._logins.token(login))
+            is_first = info.method == flight.FlightMethod.HANDSHAKE
+            return _Login(user, given, {"authorization": self._logins.token(login)} if is_first else {})
 
 
 class _Open(flight.ServerAuthHandler):

@@ -8,6 +8,7 @@ extension for zones.
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 
 import duckdb
 import pyarrow as pa
@@ -115,11 +116,22 @@ class Events:
     def _all(self, event_type: str) -> pa.Table:
         """Every event of the type, repeated ones as well."""
         topic = next(topic for topic, types in verdict.topics().items() if event_type in types)
+        if topic not in self._topics and not self._is_revised:
+            return _schema(event_type).empty_table()
         known = "outcome IN ('fact', 'duplicate')"
         is_line = "false" if verdict.is_nested(event_type) else "value IS NOT NULL"
         listed = self._read(topic, event_type, f"{known} AND {is_line}", _listed)
         strange = self._read(topic, event_type, f"outcome IS NULL OR {known} AND NOT ({is_line})", self._strange)
         return pa.concat_tables([_schema(event_type).empty_table(), *listed, *strange])
+
+    @cached_property
+    def _topics(self) -> set[str]:
+        """Those that have records at all."""
+        return {topic for (topic,) in self._con.execute("SELECT DISTINCT topic FROM counted").fetchall()}
+
+    @cached_property
+    def _is_revised(self) -> bool:
+        return bool(self._con.execute("SELECT EXISTS (FROM revised)").fetchall()[0][0])
 
     def _read(
         self, topic: str, event_type: str, which: str, reading: Callable[[pa.Table, str], pa.Table]

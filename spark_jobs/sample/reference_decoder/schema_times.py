@@ -5,8 +5,10 @@ record, or NoEvent
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -29,13 +31,6 @@ class Said:
     event: tuple[str, str | None] | None
     content: Mapping[str, Any]
 
-    def is_at(self, record: Mapping[str, Any]) -> bool:
-        return self.place == (record["topic"], record["partition"], record["offset"])
-
-    def is_about(self, event: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-        named = event["event_type"], event.get("event_id")
-        return self.event == named and (named[1] is not None or self.is_at(record))
-
 
 @dataclass(frozen=True)
 class Times:
@@ -51,10 +46,12 @@ class Times:
 
     def judged(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The event of one record, as `verdict.judged`. Raises NoEvent, for the first reason."""
-        if self._newest(record, lambda one: one.action == "erase" and one.is_at(record)) is not None:
+        if self._newest(record, self._of_place(record), lambda one: one.action == "erase") is not None:
             raise NoEvent("erased")
         event, known = self._judged(record), self._at(max(record.get("lsn", 0), self.cut))
-        about = self._newest(record, lambda one: one.is_about(event, record))
+        named = event["event_type"], event.get("event_id")
+        of = self._of_place(record) if named[1] is None else self._by_event.get(named, ())
+        about = self._newest(record, of, lambda one: one.event == named)
         if about is None or about.action == "restore":
             return event
         if about.action == "retract":
@@ -66,7 +63,7 @@ class Times:
         try:
             return verdict.judged(record, self._at(lsn))
         except NoEvent as refused:
-            about = self._newest(record, lambda one: one.event is None and one.is_at(record))
+            about = self._newest(record, self._of_place(record), lambda one: one.event is None)
             later = record if about is None else {**record, **about.content}
             is_newer = about is None and lsn < self.cut and self._at(self.cut) != self._at(lsn)
             if is_newer or (about is not None and about.action == "readmit"):
@@ -76,9 +73,26 @@ class Times:
                     pass
             raise refused from None
 
-    def _newest(self, record: Mapping[str, Any], about: Callable[[Said], bool]) -> Said | None:
+    def _newest(self, record: Mapping[str, Any], of: Sequence[Said], about: Callable[[Said], bool]) -> Said | None:
         known = max(record.get("lsn", 0), self.cut)
-        return next((one for one in reversed(self.said) if one.lsn <= known and about(one)), None)
+        return next((one for one in reversed(of) if one.lsn <= known and about(one)), None)
+
+    def _of_place(self, record: Mapping[str, Any]) -> Sequence[Said]:
+        return self._by_place.get((record["topic"], record["partition"], record["offset"]), ())
+
+    @cached_property
+    def _by_place(self) -> Mapping[Any, Sequence[Said]]:
+        return self._by(lambda one: one.place)
+
+    @cached_property
+    def _by_event(self) -> Mapping[Any, Sequence[Said]]:
+        return self._by(lambda one: one.event)
+
+    def _by(self, key: Callable[[Said], Any]) -> Mapping[Any, Sequence[Said]]:
+        found: defaultdict[Any, list[Said]] = defaultdict(list)
+        for one in self.said:
+            found[key(one)].append(one)
+        return found
 
     def read(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
         """The event of one record, or None."""
