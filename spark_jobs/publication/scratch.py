@@ -20,7 +20,7 @@ from spark_jobs.settings import settings
 OLD = timedelta(days=1)
 BESIDE_TABLES = ("build.", "decode.", "verify_")
 """How the names of scratch folders in the warehouse begin; a run's retry makes its own anew."""
-IN_TMP = "verify-*"
+IN_TMP = ("verify-", "audit-")
 
 
 def tidy(execute: Execute, store: Store) -> list[str]:
@@ -36,8 +36,8 @@ def _folders() -> Iterator[str]:
         if is_scratch and (found.mtime is None or found.mtime < datetime.now(UTC) - OLD):
             fs.delete_dir(found.path)
             yield found.base_name
-    for folder in settings().tmp_dir.glob(IN_TMP):
-        if _is_old(folder):
+    for folder in settings().tmp_dir.glob("*"):
+        if folder.name.startswith(IN_TMP) and _is_old(folder):
             shutil.rmtree(folder)
             yield folder.name
 

@@ -4,14 +4,19 @@ run, what it built -> (Suite, the Relation at the exact version) one by one --> 
 delta-rs, or a Spark DataFrame where there are too many rows. What is only counted comes from the files.
 """
 
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from spark_jobs.batch.build_units import keyed_files
@@ -25,6 +30,7 @@ from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.quality.expectations import suites
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.registry.views import Views
+from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.fact_slices import in_days
 
@@ -35,6 +41,9 @@ if TYPE_CHECKING:
 DUCKDB = Dialect.DUCKDB
 AT_ONCE = 500_000
 """Rows that an audit has in memory at once."""
+WRITTEN_AT_ONCE = 100_000
+PART = "audited_part"
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True)
@@ -58,14 +67,14 @@ class Stored:
         con = _database().cursor()
         con.register("source", source)
         [(rows,)] = con.execute(f"SELECT count(*) FROM source WHERE {self.where}").fetchall()
-        parts, wanted = rows // AT_ONCE + 1, _listed(suite.columns, source.schema, DUCKDB)
-        if parts == 1:
-            return iter([as_frame(con.sql(f"SELECT {wanted} FROM source WHERE {self.where}").to_arrow_table())])
-        if suite.together is None:
+        wanted = _listed(suite.columns, source.schema, DUCKDB)
+        if rows > AT_ONCE and suite.together is None:
             return None
-        part = f"hash({listed(suite.together or suite.columns, DUCKDB)}) % {parts:d}"
-        queries = (f"SELECT {wanted} FROM source WHERE ({self.where}) AND {part} = {n}" for n in range(parts))
-        return (as_frame(con.sql(query).to_arrow_table()) for query in queries)
+        if rows > AT_ONCE and suite.together:
+            parts = rows // AT_ONCE + 1
+            part = f"hash({listed(suite.together, DUCKDB)}) % {parts:d} AS {PART}"
+            return _apart(con, f"SELECT {wanted}, {part} FROM source WHERE {self.where}", parts)
+        return _in_order(con, f"SELECT {wanted} FROM source WHERE {self.where}")
 
     def rows(self, spark: "SparkSession", suite: Suite) -> "DataFrame":
         wanted = _listed(suite.columns, self._dataset().schema, Dialect.SPARK)
@@ -80,6 +89,31 @@ class Stored:
     def _dataset(self) -> ds.Dataset:
         whole = duckdb_reader.dataset((self.table, self.version))
         return whole if self.files is None else ds.dataset(list(self.files), schema=whole.schema, format="parquet")
+
+
+def _in_order(con: duckdb.DuckDBPyConnection, query: str) -> "Iterator[pd.DataFrame]":
+    """The rows of a query as they come, a frame at a time; at least one, which may be empty."""
+    reader = con.sql(query).to_arrow_reader(AT_ONCE)
+    yield as_frame(pa.Table.from_batches([*islice(reader, 1)], reader.schema))
+    for batch in reader:
+        yield as_frame(pa.Table.from_batches([batch]))
+
+
+def _apart(con: duckdb.DuckDBPyConnection, query: str, parts: int) -> "Iterator[pd.DataFrame]":
+    """The rows of a query by their PART: through files, as reading all rows once for each part is quadratic."""
+    settings().tmp_dir.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="audit-", dir=settings().tmp_dir) as folder:
+        files = [Path(folder, f"{part}.arrow") for part in range(parts)]
+        reader = con.sql(query).to_arrow_reader(WRITTEN_AT_ONCE)
+        shape = reader.schema.remove(reader.schema.get_field_index(PART))
+        with ExitStack() as opened:
+            writers = [opened.enter_context(pa.ipc.new_file(file, shape, options=COMPRESSED)) for file in files]
+            for batch in reader:
+                for part, writer in enumerate(writers):
+                    writer.write(batch.filter(pc.equal(batch[PART], part)).select(shape.names))
+        for file in files:
+            with pa.memory_map(str(file)) as mapped:
+                yield as_frame(pa.ipc.open_file(mapped).read_all())
 
 
 @cache
