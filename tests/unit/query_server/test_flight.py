@@ -128,6 +128,8 @@ def test_what_would_change_something_or_is_made_up_is_refused(url: str) -> None:
     for wrong in (b"", b"nonsense", messages.packed("TicketStatementQuery", statement_handle=b"[1]")):
         with pytest.raises(flight.FlightServerError):
             own.do_get(flight.Ticket(wrong), options)
+    with client(url) as cursor, pytest.raises(Error, match="more than 1,048,576 bytes"):
+        rows(cursor, "SELECT ? AS a", "x" * (1 << 20))
     with pytest.raises(flight.FlightServerError, match="this door reads"):
         [*own.do_action(flight.Action("BeginTransaction", b""), options)]
 
