@@ -148,7 +148,7 @@ class Settings(_Folders, BaseSettings):
     speed_memory_mb: int = Field(1536, description="Heap of the speed application.")
     thrift_memory_mb: int = Field(2048, description="Heap of the Thrift server.")
     batch_memory_mb: int = Field(2048, description="Heap of a batch job.")
-    task_memory_mb: int = Field(384, description="Memory of a batch task's engine; what exceeds it goes to disk.")
+    task_memory_mb: int = Field(224, description="Memory of a batch task's engine; what exceeds it goes to disk.")
     server_java_options: str = Field(
         "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
         " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000",

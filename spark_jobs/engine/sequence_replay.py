@@ -30,17 +30,18 @@ def replayed(
     """SELECTs of all rows (lsn and `view.row_kinds`) and of all results, each with its `stretch_end`.
 
     Relations of `con`: `new` rows; those of the rows and results that were `built`, none for a build from all rows;
-    `deep` keys, of which `new` has all rows there are. The tables `live` and `resolved` are made in `con`.
+    `deep` keys, of which `new` has all rows there are. The table `resolved` is made in `con`, and `live` where
+    something was built; else all new rows are.
     """
     row_columns, result_columns = ["lsn", *view.row_kinds], list(view.result_kinds)
-    live, kept = f"SELECT {listed(row_columns, D)} FROM {new}", ["", ""]
+    live, kept = new, ["", ""]
     if built:
         rows, results = built
         rows = f"(SELECT r.* FROM {rows} r ANTI JOIN {deep} k ON r.key = k.key)" if deep else rows
-        live = sequences.live(row_columns, D, rows, new)
+        con.execute(f"CREATE OR REPLACE TEMP TABLE live AS {sequences.live(row_columns, D, rows, new)}")
+        live = "live"
         stored = (([*row_columns, "stretch_end"], rows), ([*result_columns, "stretch_end"], results))
         kept = [f"{sequences.kept(columns, D, relation, new)} UNION ALL " for columns, relation in stored]
-    con.execute(f"CREATE OR REPLACE TEMP TABLE live AS {live}")
-    con.execute(f"CREATE OR REPLACE TEMP TABLE resolved AS {sequences.resolve(view, D, 'live')}")
-    rows, results = sequences.stretches(view, D, "live", "resolved")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE resolved AS {sequences.resolve(view, D, live)}")
+    rows, results = sequences.stretches(view, D, live, "resolved")
     return kept[0] + rows, kept[1] + results
