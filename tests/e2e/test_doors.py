@@ -59,7 +59,7 @@ WORDS = (
 NO_ANSWER = {
     "metrics_port": rb"HTTP/1\.0 .*|<!DOCTYPE HTML>.*",  # it is open, and knows no other language
     "query_port": rb"HTTP/1\.1 40[01] .*",  # no login, or no HTTP
-    "query_flight_port": rb"\0\0\x18\x04\0.{43}",  # gRPC's settings
+    "query_flight_port": rb"\0\0\x18\x04\0.{41}",  # gRPC's settings
     "airflow_port": rb"HTTP/1\.1 .*",  # see the test of its routes
     "java": rb"![xz].*",  # py4j refuses
     "python": rb".{4}(\0\0\0\x03err)?",  # a worker's number, and that the secret is wrong
