@@ -10,7 +10,7 @@ import duckdb
 
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine import sequences
-from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.expressions.dialect import Dialect
 
 D = Dialect.DUCKDB
 
