@@ -6,101 +6,26 @@ handle is the statement, with its parameters, so that there is nothing to bound 
 
 import asyncio
 import base64
-import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from threading import Lock
-from typing import Any, NoReturn
+from dataclasses import asdict, replace
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import flight
 
 from spark_jobs.query_server.flight import listings, messages
-from spark_jobs.query_server.guard import LONGEST
+from spark_jobs.query_server.flight.asked import Asked, bound
+from spark_jobs.query_server.flight.login import ByLogin, Login, Open, saying
 from spark_jobs.query_server.logins import Logins
 from spark_jobs.query_server.pool import Reply
-from spark_jobs.query_server.refusal import Kind, Refusal
+from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.query_server.running import Running
 from spark_jobs.query_server.users import User
 from spark_jobs.settings import Settings
 
 LOOK_SECONDS = 0.2
 """How often it is asked whether the client still waits."""
-OF_HEADERS = {"tidemark-schema": "schema", "tidemark-as-of": "as_of"}
-"""Headers of a call, and what of a question they say."""
-ERRORS: Mapping[Kind, type[Exception]] = {
-    "login": flight.FlightUnauthenticatedError,
-    "forbidden": flight.FlightUnauthorizedError,
-    "too_long": flight.FlightTimedOutError,
-    "busy": flight.FlightUnavailableError,
-    "broken": flight.FlightInternalError,
-}
-"""The others are `FlightServerError`: errors that are not of Flight reach the client with Python's traceback."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A statement as its handle has it. values: of its parameters, a row of an Arrow stream, in base64."""
-
-    text: str
-    schema: str = "serving"
-    as_of: str | None = None
-    values: str | None = None
-
-    def handle(self) -> bytes:
-        """Refusal where it would be too long."""
-        handle = json.dumps(asdict(self)).encode()
-        _refuse_long(handle)
-        return handle
-
-    @classmethod
-    def of(cls, handle: bytes) -> "Asked":
-        """Refusal where a client made it up."""
-        _refuse_long(handle)
-        try:
-            return cls(**json.loads(handle))
-        except (ValueError, TypeError) as error:
-            raise Refusal("refused", "this is no handle of a statement") from error
-
-
-class _Login(flight.ServerMiddleware):
-    """Who calls, and by which headers; what a handshake gives back is what the client sends from then on."""
-
-    def __init__(self, user: User, headers: Mapping[str, str], given: Mapping[str, str]) -> None:
-        self.user, self.headers, self._given = user, headers, given
-
-    def sending_headers(self) -> Mapping[str, str]:
-        return self._given
-
-
-class _Logins(flight.ServerMiddlewareFactory):
-    """Nothing is answered without a right login, Basic or Bearer."""
-
-    def __init__(self, logins: Logins) -> None:
-        self._logins, self._one_at_a_time = logins, Lock()  # guessing takes one core at most
-
-    def start_call(self, info: flight.CallInfo, headers: Mapping[str, list[str]]) -> _Login:
-        given = {name.lower(): str(values[0]) for name, values in headers.items() if values}
-        login = given.get("authorization")
-        with saying():
-            user = self._logins.remembered(login)
-            if user is None:
-                with self._one_at_a_time:
-                    user = self._logins.user(login)
-            is_first = info.method == flight.FlightMethod.HANDSHAKE
-            return _Login(user, given, {"authorization": self._logins.token(login)} if is_first else {})
-
-
-class _Open(flight.ServerAuthHandler):
-    """The handshake is the middleware's."""
-
-    def authenticate(self, outgoing: object, incoming: object) -> None:
-        pass
-
-    def is_valid(self, token: bytes) -> bytes:
-        return b""
 
 
 class Door(flight.FlightServerBase):
@@ -111,8 +36,8 @@ class Door(flight.FlightServerBase):
         certificate = settings.query_certificate_file and settings.query_key_file
         super().__init__(
             f"grpc{'+tls' if certificate else ''}://{settings.host}:{settings.query_flight_port}",
-            auth_handler=_Open(),
-            middleware={"login": _Logins(logins)},
+            auth_handler=Open(),
+            middleware={"login": ByLogin(logins)},
             **({"tls_certificates": [_certificate(settings)]} if certificate else {}),
         )
 
@@ -153,7 +78,7 @@ class Door(flight.FlightServerBase):
             name, message = messages.unpacked(descriptor.command or b"")
             if name != "CommandPreparedStatementQuery":
                 raise Refusal("refused", f"{name} is refused: this door reads, by a SELECT")
-            asked = replace(Asked.of(message.prepared_statement_handle), values=_bound(reader))
+            asked = replace(Asked.of(message.prepared_statement_handle), values=bound(reader))
             said = messages.plain("DoPutPreparedStatementResult", prepared_statement_handle=asked.handle())
             writer.write(pa.py_buffer(said))
 
@@ -254,38 +179,9 @@ SHAPES: Mapping[str, pa.Schema] = {
 }
 
 
-@contextmanager
-def saying() -> Iterator[None]:
-    """A refusal as an error of Flight's."""
-    try:
-        yield
-    except Refusal as refusal:
-        _fail(refusal)
-
-
-def _fail(refusal: Refusal) -> NoReturn:
-    raise ERRORS.get(refusal.kind, flight.FlightServerError)(str(refusal)) from None
-
-
 def _asked(context: flight.ServerCallContext, text: str) -> Asked:
-    headers: Mapping[str, str] = context.get_middleware("login").headers
-    return Asked(text, **{name: headers[header] for header, name in OF_HEADERS.items() if header in headers})
-
-
-def _refuse_long(handle: bytes) -> None:
-    if len(handle) > LONGEST:
-        raise Refusal("too_large", f"the statement and its values have more than {LONGEST:,} bytes")
-
-
-def _bound(reader: flight.MetadataRecordBatchReader) -> str:
-    """The one row of parameters, in base64. Refusal."""
-    rows = reader.read_all()
-    if rows.num_rows != 1:
-        raise Refusal("refused", f"{rows.num_rows} rows of parameters: this door takes one")
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, rows.schema) as stream:
-        stream.write_table(rows)
-    return base64.b64encode(out.getvalue()).decode()
+    login: Login = context.get_middleware("login")
+    return Asked.by(text, login.headers)
 
 
 def _read_schema(text: str) -> pa.Schema:
