@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, TopicPartition
 from tests.change_data import ChangeData, change_data
 from tests.platform import Platform, await_true
 
-pytestmark = [pytest.mark.platform, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.platform, pytest.mark.fault, pytest.mark.timeout(600)]
 
 TOPIC = "order_row_changed"
 SNAPSHOT = (
