@@ -78,7 +78,7 @@ class Times:
         return next((one for one in reversed(of) if one.lsn <= known and about(one)), None)
 
     def _of_place(self, record: Mapping[str, Any]) -> Sequence[Said]:
-        return self._by_place.get((record["topic"], record["partition"], record["offset"]), ())
+        return self._by_place.get(tuple(map(record.get, ("topic", "partition", "offset"))), ())
 
     @cached_property
     def _by_place(self) -> Mapping[Any, Sequence[Said]]:
