@@ -74,7 +74,7 @@ class Answers:
     ) -> tuple[pa.Schema, int]:
         """The columns that a statement would have, and how many parameters it takes. Refusal.
 
-        values: as above; without, a column that is a parameter has no type.
+        values: one for each `?`; where none is given, a column that is a parameter has no type.
         """
         asked, _ = self._asked(text, schema, as_of)
         named = _named(asked, values or [None] * len(asked.parameters))

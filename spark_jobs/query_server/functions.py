@@ -39,6 +39,9 @@ TYPES = frozenset(
 )
 """What a value may be cast to. Numbers are cut to integers by Spark and rounded by DuckDB, and texts of numbers and
 times differ."""
+ARE_TEXTS = (
+    exp.DPipe, exp.Concat, exp.ConcatWs, exp.Lower, exp.MD5, exp.Replace, exp.Substring, exp.Trim, exp.Upper,
+)  # fmt: skip
 WRITTEN_OTHERWISE = ("DOUBLE", "FLOAT", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 """DuckDB's types whose values are other texts in Spark."""
 
@@ -77,9 +80,10 @@ def as_in_spark(tree: exp.Query) -> None:
 
 
 def _join_as_in_spark(tree: exp.Query) -> None:
-    for node in [*tree.find_all(exp.DPipe, exp.Concat, exp.ConcatWs)]:
+    """Inner ones first: what is around one has a copy of it."""
+    for node in reversed([*tree.find_all(exp.DPipe, exp.Concat, exp.ConcatWs)]):
         for part in [*node.iter_expressions()]:
-            if not (isinstance(part, exp.DPipe | exp.Concat) or part.is_string):
+            if not (isinstance(part, ARE_TEXTS) or part.is_string):
                 part.replace(_alike_as_text(part))
     for node in [node for node in tree.find_all(exp.Concat) if type(node) is exp.Concat]:
         joined = reduce(lambda left, right: exp.DPipe(this=left, expression=right), node.expressions)

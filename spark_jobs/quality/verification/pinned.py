@@ -64,7 +64,6 @@ class Pinned:
     asked: list[Served] = field(default_factory=list)
     by_spark: frozenset[str] = frozenset()
     stack: ExitStack = field(default_factory=ExitStack)
-    is_named: bool = field(default=False, init=False)
 
     @cached_property
     def scope(self) -> Scope:
@@ -97,7 +96,7 @@ class Pinned:
         """By a connection of its own: the other one may have been left in the middle of a statement."""
         if self.store.pin(name) is None:
             return
-        if not self.is_named:
+        if "connection" not in vars(self):  # nobody asked Spark: it has no names
             self.store.drop_pin(name)
             return
         try:
@@ -175,7 +174,6 @@ class Pinned:
     def _by_spark(self, view: Served, query: str) -> pa.Table:
         """Its protocol turns values into text, so it writes files."""
         folder = f"{self.folder}/{view.name}"
-        self.is_named = self.connection is not None  # before there is a name
         try:
             pins.give_names(self.execute, self.views, self.store, self.pin, only=view.name)
             self.execute(f"INSERT OVERWRITE DIRECTORY {quote_text(folder, Dialect.SPARK)} USING parquet {query}")

@@ -47,10 +47,11 @@ class Door(flight.FlightServerBase):
         with saying():
             command = descriptor.command or b""
             name, message = messages.unpacked(command)
-            if name == "CommandStatementQuery":
-                asked = _asked(context, message.query)
+            if name == "CommandStatementQuery":  # its columns, and what they are worth, come with its rows
+                asked, schema = _asked(context, message.query), None
                 command = messages.packed("TicketStatementQuery", statement_handle=asked.handle())
-            schema = self._schema(context, name, message)
+            else:
+                schema = self._schema(context, name, message)
             return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(command, [])], -1, -1)
 
     def get_schema(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:

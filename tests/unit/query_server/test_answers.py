@@ -117,6 +117,8 @@ def test_what_is_too_much_or_wrong_is_named(town: Platform, store: Store) -> Non
         "SELECT orders / 0 FROM orders_by_day": ("failed", "division by zero"),
         "SELECT avg(orders) || ' a day' AS said FROM orders_by_day": ("failed", "cast it to DECIMAL"),
         "SELECT concat_ws(' ', now(), 1e10) AS said": ("failed", "within a text"),
+        "SELECT 'a' || lower(concat(1e10, 'b')) AS said": ("failed", "within a text"),
+        "SELECT 'a' || coalesce(now() || 'b', '') AS said": ("failed", "within a text"),
     }
     for statement, (kind, why) in refused.items():
         with pytest.raises(Refusal, match=why) as no:
