@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow.fs import FileSystem
+from pyarrow.fs import FileSystem, FileType
 
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import View
@@ -44,7 +44,7 @@ class SpeedRows:
         if self._table is None or now - self._followed > OPEN_SECONDS:
             duckdb_reader.version(tables.SPEED_PARTIALS)
             self._table = DeltaTable(tables.path(tables.SPEED_PARTIALS))
-        else:
+        elif self._is_followed():
             self._table.update_incremental()
         self._followed = now
         if self._table.version() != self.version:
@@ -77,6 +77,11 @@ class SpeedRows:
         at = [f"{self._base}/{unquote(path)}" for path in paths]
         files = ds.dataset(at, schema=self._schema, format="parquet", filesystem=self._filesystem)
         return files.to_table(columns, filter=pc.field("view") == kind)
+
+    def _is_followed(self) -> bool:
+        """Whether there is a commit after this version, by its name: the library lists the log to find out."""
+        commit = self._filesystem.get_file_info(f"{self._base}/_delta_log/{self.version + 1:020d}.json")
+        return bool(commit.type != FileType.NotFound)
 
     def _find_head(self) -> None:
         """The newest lsn that is computed, and when."""
