@@ -1,14 +1,14 @@
 """A view's partials: their SQL, for both engines, and the speed layer's pass over Arrow.
 
-facts of a micro-batch --one DuckDB query per view, one thread--> partials per (lsn, key), and rejects.
+facts of a micro-batch --one DuckDB query per view, one thread--> partials per (lsn, key), and rejects. Where they are
+few, the queries are planned once and kept (`plans`).
 A view whose query fails is reported in `failed`; the others are not touched. Pure: no Spark, no files.
 """
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.engine import aggregates, sequences
+from spark_jobs.engine.plans import Plans
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions import duckdb_session
@@ -26,6 +27,8 @@ DAY = "CAST(make_timestamp(epoch_us(occurred_at)) AS DATE)"
 MANY_ROWS = 50_000
 BY_LSN = pa.schema([("lsn", pa.int64())])
 EXPRESSION_FAILED = "expression_failed"
+Ask = Callable[[str], pa.Table]
+"""A query -> its rows."""
 REJECTS = pa.schema([*row_types.COORDINATES, *((n, pa.string()) for n in ("event_type", "view", "reason", "field"))])
 
 
@@ -58,11 +61,11 @@ def compute(facts: Mapping[str, pa.Table], views: Sequence[View]) -> Pass:
     """
     passed, refused = Pass(), [REJECTS.empty_table()]
     many = sum(rows.num_rows for rows in facts.values()) > MANY_ROWS
-    with _registered(_working(), facts) as connection:
+    with (_planned_once if many else _kept)(facts) as (ask, known):
         for view in views:
             try:
-                partials, rejected = _computed(connection, view, _relations(view, facts), many)
-            except (duckdb.Error, pa.ArrowException) as error:
+                partials, rejected = _computed(ask, view, _relations(view, facts, known))
+            except (duckdb.Error, pa.ArrowException, ViewFailed) as error:
                 passed.failed[view.column] = f"{type(error).__name__}: {error}"
             else:
                 passed.partials[view.column] = partials
@@ -114,13 +117,19 @@ def in_order(query: str, columns: Sequence[str]) -> str:
     return f"FROM ({query}) ORDER BY {order}" if order else query
 
 
-def _working() -> duckdb.DuckDBPyConnection:
-    """The process's connection; a fresh one where the last pass left it broken."""
-    try:
-        _connection().execute("SELECT 1").fetchall()
-    except duckdb.Error:
-        _connection.cache_clear()
-    return _connection()
+@contextmanager
+def _planned_once(facts: Mapping[str, pa.Table]) -> Iterator[tuple[Ask, Collection[str]]]:
+    with duckdb_session.connect() as connection, _registered(connection, facts):
+        yield lambda query: connection.sql(query).to_arrow_table(), ()
+
+
+@contextmanager
+def _kept(facts: Mapping[str, pa.Table]) -> Iterator[tuple[Ask, Collection[str]]]:
+    """The process's plans; fresh ones where the last pass left them broken."""
+    if not _plans().is_usable():
+        _plans.cache_clear()
+    with _plans().over({_relation(event_type): rows for event_type, rows in facts.items()}) as plans:
+        yield plans.rows, plans.relations
 
 
 @contextmanager
@@ -138,9 +147,9 @@ def _registered(
 
 
 @cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    """One in-memory DuckDB per process, one thread: Spark already runs one task per core."""
-    return duckdb_session.connect()
+def _plans() -> Plans:
+    """Of the process; one thread, as Spark already runs one task per core."""
+    return Plans()
 
 
 def _relation(event_type: str) -> str:
@@ -181,33 +190,36 @@ def rejects(view: View, facts_of: Mapping[str, str]) -> str | None:
     return f"SELECT {columns}, day, min(field) AS field FROM ({both}) WHERE field IS NOT NULL GROUP BY {columns}, day"
 
 
-def _relations(view: View, facts: Mapping[str, pa.Table]) -> dict[str, str]:
-    """What the view reads of the facts that there are; empty where none become its rows."""
-    there = {name: _relation(name) for name in view.row_types if name in facts and facts[name].num_rows}
-    beside = (side_input_key(name) for name in view.side_inputs)
-    return there | {key: _relation(key) for key in beside} if there else {}
+def _relations(view: View, facts: Mapping[str, pa.Table], known: Collection[str] = ()) -> dict[str, str]:
+    """What the view reads of the facts that there are; empty where none become its rows. Raises ViewFailed.
+
+    known: relations that may be read though they have no rows, so that one query is asked, whatever types come.
+    """
+    there = [name for name in view.row_types if name in facts and facts[name].num_rows]
+    if not there:
+        return {}
+    beside = [side_input_key(name) for name in view.side_inputs]
+    if absent := set(beside) - facts.keys():
+        raise ViewFailed(f"view {view.id}: {', '.join(sorted(absent))} is not among the facts")
+    read = [name for name in view.row_types if name in there or _relation(name) in known]
+    return {name: _relation(name) for name in (*read, *beside)}
 
 
-def _computed(
-    connection: duckdb.DuckDBPyConnection, view: View, facts_of: Mapping[str, str], many: bool
-) -> tuple[pa.Table, list[pa.Table]]:
+def _computed(ask: Ask, view: View, facts_of: Mapping[str, str]) -> tuple[pa.Table, list[pa.Table]]:
     """The view's partials, and the facts that it rejects."""
     schema = pa.schema([*BY_LSN, *view.partial_schema])
     if not facts_of:
         return schema.empty_table(), []
-    made = _run(connection, of_facts(view, facts_of), many)
-    failing = rejects(view, facts_of)
-    rejected = _run(connection, failing, many) if failing else None
+    of_view, failing = _queries(view, tuple(facts_of))
+    made, rejected = ask(of_view), ask(failing) if failing else None
     return finished(made, view.sketches, schema), [_named(rejected, view)] if rejected else []
 
 
-def _run(connection: duckdb.DuckDBPyConnection, query: str, many: bool) -> pa.Table:
-    """Run the query. A streamed result is planned twice, a fetched one is copied once more: better for few rows."""
-    if many:
-        return connection.sql(query).to_arrow_table()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
-        return connection.execute(query).to_arrow_table()
+@lru_cache(maxsize=500)
+def _queries(view: View, types: tuple[str, ...]) -> tuple[str, str | None]:
+    """Of the view's partials, and of the facts that it rejects."""
+    facts_of = {name: _relation(name) for name in types}
+    return of_facts(view, facts_of), rejects(view, facts_of)
 
 
 def _named(rejected: pa.Table, view: View) -> pa.Table:

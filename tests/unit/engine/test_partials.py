@@ -2,15 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from spark_jobs.contracts import row_types
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.row_types import FACT
+from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.engine import partials
+from spark_jobs.engine.decode.by_schema import decode_logged
 from spark_jobs.engine.partials import compute
+from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.registry.views import project_views
+from tests.local_platform import Platform, event, market
 from tests.unit.registry.test_views import SHAPES, aggregate, load, sequence
 
 LARGE = 2**62
@@ -25,6 +32,14 @@ def paid(*rows: tuple[int, str | None, int | None], first_offset: int = 0) -> di
         for offset, (lsn, card, cents) in enumerate(rows, first_offset)
     ]
     return {"paid": pa.Table.from_pylist(made, pa.schema([*FACT, *fields]))}
+
+
+def decoded(events: list[dict[str, Any]]) -> dict[str, pa.Table]:
+    """Facts of events as they would land in one micro-batch."""
+    platform = Platform([])
+    platform.lsn = 1
+    records = pa.Table.from_pylist([platform.record(one) for one in events], row_types.RECORD)
+    return dict(decode_logged(records, EVERY_SCHEMA).facts)
 
 
 def rows(table: pa.Table) -> list[tuple[object, ...]]:
@@ -106,8 +121,30 @@ def test_a_view_whose_pass_fails_is_set_aside_and_the_others_go_on(tmp_path: Pat
 def test_an_internal_error_of_duckdb_does_not_outlive_the_pass(tmp_path: Path) -> None:
     views = load(tmp_path, good=aggregate())
     compute(paid((1, "a", 1)), views.all)
-    partials._connection().close()
+    partials._plans()._connection.close()
     assert rows(compute(paid((1, "a", 1)), views.all).partials["good_v1"]) == [(1, "a", 1)]
+
+
+def test_plans_that_are_kept_give_what_fresh_ones_give_whatever_types_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    views, contracts = project_views(), project_contracts()
+    no_ones = {side_input_key(c.event_type): c.fact_schema.empty_table() for c in contracts}
+    every = [event(c.event_type) for c in contracts if c.key in c.examples[0]]
+    for batch in (every, every[:3], market(1), every[3:9], [], market(2), every[9:], every[:1]):
+        facts = no_ones | decoded(batch)
+        kept = compute(facts, views.all)
+        with monkeypatch.context() as fresh:
+            fresh.setattr(partials, "MANY_ROWS", -1)
+            expected = compute(facts, views.all)
+        assert (kept.failed, kept.rejects.num_rows) == (expected.failed, expected.rejects.num_rows) == ({}, 0)
+        assert {c: rows(t) for c, t in kept.partials.items()} == {c: rows(t) for c, t in expected.partials.items()}
+
+
+def test_a_side_input_that_nobody_gives_is_named() -> None:
+    scored = project_views()["payments_scored"]
+    facts = decoded([event(name) for name in scored.row_types])
+    no_ones = {side_input_key(n): project_contracts().of(n).fact_schema.empty_table() for n in scored.side_inputs}
+    assert not compute(facts | no_ones, [scored]).failed
+    assert "is not among the facts" in compute(facts, [scored]).failed[scored.column], "a kept plan knows its name"
 
 
 def test_views_without_facts_have_empty_partials() -> None:
