@@ -149,7 +149,7 @@ def _registered(
 @cache
 def _plans() -> Plans:
     """Of the process; one thread, as Spark already runs one task per core."""
-    return Plans()
+    return Plans(duckdb_session.connect())
 
 
 def _relation(event_type: str) -> str:

@@ -23,10 +23,7 @@ class _Rows:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        self.empty()
-
-    def empty(self) -> None:
-        self.now = self.schema.empty_table()
+        self.nothing = self.now = schema.empty_table()
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -36,10 +33,10 @@ class _Rows:
 
 
 class Plans:
-    """One in-memory DuckDB with one thread, and what was planned in it."""
+    """What was planned in an in-memory DuckDB, by a connection of its own."""
 
-    def __init__(self) -> None:
-        self._connection = duckdb_session.connect()
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
         self._relations: dict[str, _Rows] = {}
         self._statements: dict[str, str] = {}
 
@@ -57,7 +54,12 @@ class Plans:
             yield self
         finally:
             for relation in self._relations.values():
-                relation.empty()
+                relation.now = relation.nothing
+
+    def ask(self, query: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """What the query says of these rows. Raises duckdb.Error."""
+        with self.over(tables):
+            return self.rows(query)
 
     def rows(self, query: str) -> pa.Table:
         """What the query says of the rows that are there. Raises duckdb.Error."""
@@ -72,10 +74,11 @@ class Plans:
         return True
 
     def _relation(self, name: str, schema: pa.Schema) -> _Rows:
-        """The relation; a new one where the columns are others, and then nothing that was planned holds."""
+        """The relation; another one where its columns were others: a plan would go on reading the one of before."""
         found = self._relations.get(name)
-        if found is None or found.schema != schema:
+        if found and found.schema != schema:
             self._forget()
+        if not found or found.schema != schema:
             found = self._relations[name] = _Rows(schema)
             self._connection.register(name, found)
         return found

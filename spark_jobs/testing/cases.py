@@ -9,14 +9,13 @@ took it, by default at `occurred_at`; and `rejected: <reason>`, with which it is
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import yaml
 
@@ -29,6 +28,7 @@ from spark_jobs.engine.chained_view import Served
 from spark_jobs.engine.decode.assemble import Decoded, identified, with_outcomes
 from spark_jobs.engine.decode.reasons import UNTYPED
 from spark_jobs.engine.partials import compute, of_facts
+from spark_jobs.engine.plans import Plans
 from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.engine.sketches import add_sketches, finished
 from spark_jobs.expressions import duckdb_session
@@ -131,17 +131,12 @@ def until(facts_: Facts, cut: int) -> tuple[dict[str, pa.Table], dict[str, pa.Ta
     return before, {name: rows.filter(pa.compute.invert(masks[name])) for name, rows in facts_.items()}
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A connection in which every view's DuckDB text runs; its temporary tables and relations are its own."""
-    return _database().cursor()
-
-
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """One for all cases: to open one takes longer than to answer a case."""
-    database = duckdb_session.connect()
-    add_sketches(database)
-    return database
+def plans() -> Plans:
+    """In which every view's DuckDB text runs. Of the process: a view is asked the same of each case."""
+    connection = duckdb_session.connect()
+    add_sketches(connection)
+    return Plans(connection)
 
 
 def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime | None = None) -> Answer:
@@ -149,14 +144,9 @@ def answer(view: Served, views: Views, built: Facts, new: Facts, now: datetime |
 
     now: the moment of the question, for trailing windows.
     """
-    with connect() as connection:
-        for name, rows in built.items():
-            connection.register(f"built_{name}", rows)
-        return rows_of(connection, serving_plan.answer(view, _Parts(connection, views, built, new, now)))
-
-
-def rows_of(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
-    return in_order(connection.sql(query).to_arrow_table().to_pylist())
+    parts = _Parts(views, built, new, now)
+    query = serving_plan.answer(view, parts)
+    return in_order(plans().ask(query, parts.relations).to_pylist())
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> Answer:
@@ -191,36 +181,38 @@ def check(
 
 @dataclass(frozen=True)
 class _Parts:
-    """A view's `facts` as batch tables (of relations `built_<type>`), and `new` as the speed layer's partials."""
+    """A view's `facts` as batch tables, and `new` as the speed layer's partials; all these are in `relations`."""
 
-    con: duckdb.DuckDBPyConnection
     views: Views
     facts: Facts
     new: Facts
     now: datetime | None
     dialect: Dialect = D
+    relations: dict[str, pa.Table] = field(default_factory=dict)
 
     @property
     def in_force(self) -> Iterable[View]:
         return self.views.by_name.values()
 
     def built(self, view: View) -> list[str]:
-        facts_of = {name: f"built_{name}" for name in view.event_types if name in self.facts}
+        facts_of = {name: f"facts_{name}" for name in view.event_types if name in self.facts}
+        facts = {relation: self.facts[name] for name, relation in facts_of.items()}
         if not facts_of.keys() & set(view.row_types):
             return []
+        rows, results, batch = (f"{what}_{view.id}" for what in ("rows", "results", "batch"))
         if isinstance(view, SequenceView):
-            self.con.execute(f"CREATE OR REPLACE TEMP TABLE rows AS {of_facts(view, facts_of)}")
-            self.con.execute(f"CREATE OR REPLACE TEMP TABLE results AS {sequences.resolve(view, D, 'rows')}")
-            return [f"({query})" for query in sequences.stretches(view, D, "rows", "results")]
-        made = self.con.sql(of_facts(view, facts_of, ())).to_arrow_table()
-        self.con.register(f"batch_{view.id}", finished(made, view.sketches, view.partial_schema))
-        return [f"batch_{view.id}"]
+            self.relations[rows] = made = plans().ask(of_facts(view, facts_of), facts)
+            self.relations[results] = plans().ask(sequences.resolve(view, D, rows), {rows: made})
+            return [f"({query})" for query in sequences.stretches(view, D, rows, results)]
+        made = plans().ask(of_facts(view, facts_of, ()), facts)
+        self.relations[batch] = finished(made, view.sketches, view.partial_schema)
+        return [batch]
 
     def added(self, view: View) -> str:
         passed = compute({**self.new, **side_inputs(view, self.facts, self.new)}, [view])
         if passed.failed:
             raise AssertionError(passed.failed)
-        self.con.register(f"fresh_{view.id}", passed.partials[view.column])
+        self.relations[f"fresh_{view.id}"] = passed.partials[view.column]
         return f"SELECT * FROM fresh_{view.id}"
 
 

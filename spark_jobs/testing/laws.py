@@ -11,7 +11,8 @@ from itertools import chain
 from math import isclose
 from typing import Any
 
-import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -144,40 +145,42 @@ def _laws(trial: Trial, once: Batches, repeated: Batches) -> Iterator[tuple[str,
 
 def _undivided(view: SequenceView, facts: cases.Facts) -> Iterator[tuple[str, Answer, Answer]]:
     """L1 of docs/sequences.md: an instant that nothing crosses divides rows and results."""
-    with cases.connect() as con:
-        for name, rows in facts.items():
-            con.register(f"facts_{name}", rows)
-        con.execute(f"CREATE TEMP TABLE every AS {sequences.rows(view, {name: f'facts_{name}' for name in facts})}")
-        for (at,) in con.execute("SELECT DISTINCT ts FROM every ORDER BY ts OFFSET 1").fetchall():
-            before = f"SELECT * FROM every WHERE ts < {at:d}"
-            if not _is_quiet(con, view, before, at):
-                continue
-            after = f"SELECT * FROM every WHERE ts >= {at:d}{_in_force(view, at)}"
-            parts = f"{sequences.resolve(view, D, f'({before})')} UNION ALL {sequences.resolve(view, D, f'({after})')}"
-            law = (
-                f"what comes after a quiet instant (ts {at}) does not depend on what was before it; "
-                "see docs/sequences.md: no ordinals per key, no session before, no patterns that exclude each other"
-            )
-            yield law, cases.rows_of(con, sequences.resolve(view, D, "every")), cases.rows_of(con, parts)
+    facts_of = {name: f"facts_{name}" for name in facts}
+    tables = {relation: facts[name] for name, relation in facts_of.items()}
+    every = cases.plans().ask(sequences.rows(view, facts_of), tables)
+    for at in sorted(set(every["ts"].to_pylist()))[1:]:
+        is_before = pc.less(every["ts"], at)
+        before, after = every.filter(is_before), every.filter(pc.invert(is_before))
+        if not _is_quiet(view, before, at):
+            continue
+        law = (
+            f"what comes after a quiet instant (ts {at}) does not depend on what was before it; "
+            "see docs/sequences.md: no ordinals per key, no session before, no patterns that exclude each other"
+        )
+        parts = _resolved(view, before) + _resolved(view, pa.concat_tables([after, _in_force(view, before)]))
+        yield law, cases.in_order(_resolved(view, every)), cases.in_order(parts)
 
 
-def _is_quiet(con: duckdb.DuckDBPyConnection, view: SequenceView, before: str, at: int) -> bool:
+def _resolved(view: SequenceView, rows: pa.Table) -> Answer:
+    results: Answer = cases.plans().ask(sequences.resolve(view, D, "part"), {"part": rows}).to_pylist()
+    return results
+
+
+def _is_quiet(view: SequenceView, before: pa.Table, at: int) -> bool:
     """No interval of the rows before the instant, nor of their results, reaches it."""
-    reaches = " ".join(f"WHEN '{row.kind}' THEN {row.reach or 0}" for row in view.rows)
-    crossing = (
-        f"SELECT 1 FROM ({before}) WHERE ts + CASE kind {reaches} END >= {at:d} UNION ALL "
-        f"SELECT 1 FROM ({sequences.resolve(view, D, f'({before})')}) WHERE closes_at >= {at:d}"
-    )
-    return not con.execute(crossing).fetchall()
+    reach = {row.kind: row.reach or 0 for row in view.rows}
+    ends = [ts + reach[kind] for ts, kind in zip(*(before[name].to_pylist() for name in ("ts", "kind")), strict=True)]
+    ends += [result["closes_at"] for result in _resolved(view, before) if result["closes_at"] is not None]
+    return all(end < at for end in ends)
 
 
-def _in_force(view: SequenceView, at: int) -> str:
-    """SQL for carried rows that hold at the instant: of each key and kind the last before it."""
+def _in_force(view: SequenceView, before: pa.Table) -> pa.Table:
+    """Carried rows that hold after these: of each key and kind the last."""
     kinds = ", ".join(f"'{row.kind}'" for row in view.rows if row.declaration.carried)
     if not kinds:
-        return ""
+        return before.schema.empty_table()
     last = "QUALIFY 1 = row_number() OVER (PARTITION BY key, kind ORDER BY ts DESC, tie DESC)"
-    return f" UNION ALL SELECT * FROM (SELECT * FROM every WHERE ts < {at:d} AND kind IN ({kinds}) {last})"
+    return cases.plans().ask(f"SELECT * FROM part WHERE kind IN ({kinds}) {last}", {"part": before})
 
 
 def _agree(answered: Answer, expected: Answer, tolerance: float) -> bool:

@@ -36,7 +36,7 @@ from spark_jobs.definitions.spec import Aggregate
 from spark_jobs.engine import aggregates
 from spark_jobs.engine.sketches import finished
 from spark_jobs.expressions.dialect import Dialect
-from spark_jobs.testing.cases import connect
+from tests.laws.database import connect
 
 D = Dialect.DUCKDB
 CASES, MOST_FACTS, LSNS = 1_500, 9, 4

@@ -13,7 +13,7 @@ from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.engine import sequences
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.dialect import Dialect, listed
-from spark_jobs.testing.cases import connect
+from tests.laws.database import connect
 from tests.laws.sequence_views import Subject
 
 D = Dialect.DUCKDB

@@ -9,13 +9,17 @@ import pytest
 
 from spark_jobs.engine import plans
 from spark_jobs.engine.plans import Plans
+from spark_jobs.expressions import duckdb_session
 
 ADDED = "SELECT sum(cents) AS cents FROM paid"
 
 
+def plans_of_its_own() -> Plans:
+    return Plans(duckdb_session.connect())
+
+
 def asked(kept: Plans, query: str, **tables: pa.Table) -> list[dict[str, object]]:
-    with kept.over(tables):
-        rows: list[dict[str, object]] = kept.rows(query).to_pylist()
+    rows: list[dict[str, object]] = kept.ask(query, tables).to_pylist()
     return rows
 
 
@@ -24,7 +28,7 @@ def cents(*values: object) -> pa.Table:
 
 
 def test_a_plan_reads_the_rows_that_are_there_when_it_runs() -> None:
-    kept = Plans()
+    kept = plans_of_its_own()
     assert asked(kept, ADDED, paid=cents(1, 2)) == [{"cents": 3}]
     assert asked(kept, ADDED, paid=cents(5)) == [{"cents": 5}]
     assert asked(kept, ADDED, refused=cents(7)) == [{"cents": None}], "what is not there now has no rows"
@@ -32,7 +36,7 @@ def test_a_plan_reads_the_rows_that_are_there_when_it_runs() -> None:
 
 
 def test_another_type_of_a_column_is_another_plan() -> None:
-    kept = Plans()
+    kept = plans_of_its_own()
     assert asked(kept, ADDED, paid=cents(1, 2)) == [{"cents": 3}]
     assert asked(kept, ADDED, paid=cents(1.5, 2.5)) == [{"cents": 4.0}]
     assert asked(kept, "SELECT * FROM paid", paid=cents(1)) == [{"cents": 1}]
@@ -42,7 +46,7 @@ def test_another_type_of_a_column_is_another_plan() -> None:
 
 
 def test_no_rows_are_held_after_they_were_asked() -> None:
-    kept, rows = Plans(), cents(1)
+    kept, rows = plans_of_its_own(), cents(1)
     held = weakref.ref(rows)
     asked(kept, ADDED, paid=rows)
     with pytest.raises(duckdb.Error):
@@ -54,7 +58,7 @@ def test_no_rows_are_held_after_they_were_asked() -> None:
 
 def test_so_many_statements_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "MOST", 3)
-    kept = Plans()
+    kept = plans_of_its_own()
     for number in range(10):
         assert asked(kept, f"SELECT cents + {number} AS n FROM paid", paid=cents(1)) == [{"n": 1 + number}]
         planned = kept._connection.execute("SELECT count(*) FROM duckdb_prepared_statements()").fetchone()
