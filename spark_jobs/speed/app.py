@@ -23,7 +23,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
 from spark_jobs.messaging import topics
 from spark_jobs.messaging.broker import Broker
-from spark_jobs.registry.views import load_views
+from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
 from spark_jobs.speed import (
     catch_up,
@@ -58,7 +58,7 @@ class SpeedLayer:
 
     def __init__(self, spark: SparkSession, store: ledger.Store, broker: Broker) -> None:
         self.spark, self.store, self.broker = spark, store, broker
-        self.views = list(load_views())
+        self.views = list(project_views())
         self.window = IdWindow(settings().id_window_seconds, settings().id_window_max_ids)
         self.turn = threading.Lock()
         self.status = Status(store)

@@ -11,7 +11,7 @@ from typing import Any
 from spark_jobs.ledger import store as ledger
 from spark_jobs.publication.pin_names import PinNames
 from spark_jobs.publication.publish import ensure_serving
-from spark_jobs.registry.views import load_views
+from spark_jobs.registry.views import project_views
 from spark_jobs.serving.sql import ask, connect
 from spark_jobs.speed.status import JOIN_SECONDS, NOT_SERVED, Status
 
@@ -27,7 +27,7 @@ class NamesForReaders:
 
     def __init__(self, store: ledger.Store, status: Status) -> None:
         self._store, self._status = store, status
-        self._views = load_views()
+        self._views = project_views()
         self._pins = PinNames(self._views, store)
         self._ended, self._refused = threading.Event(), set[str]()
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)

@@ -162,7 +162,7 @@ def test_b10_a_name_that_somebody_dropped_rings_until_a_look_finds_all(
     server = Server()
     computed({})
     monkeypatch.setattr(catalog_names, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(catalog_names, "load_views", lambda: VIEWS)
+    monkeypatch.setattr(catalog_names, "project_views", lambda: VIEWS)
     monkeypatch.setattr(catalog_names, "connect", lambda: nullcontext(server))
     monkeypatch.setattr(catalog_names, "ask", lambda to, sql: Rows(to(sql)))
     names = NamesForReaders(store, beating)
