@@ -1,4 +1,4 @@
-"""A view's partials: their SQL, for both engines, and the speed layer's pass over Arrow.
+"""A view's partials: their SQL, and the pass of both layers over facts in Arrow.
 
 facts of a micro-batch --one DuckDB query per view, one thread--> partials per (lsn, key), and rejects. Where they are
 few, the queries are planned once and kept (`plans`).

@@ -1,4 +1,4 @@
-"""Queries over the facts of small micro-batches: planned once, run for each.
+"""Queries over few rows that come again and again: planned once, run for each micro-batch.
 
 facts by type -> relations that stay -> a prepared statement for each query -> rows. To plan a query takes longer than
 to run it over few rows. A plan reads whatever rows its relations hold when it runs.

@@ -1,4 +1,4 @@
-"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD, NIGHTS, SOAK and UPTIME, as a table and as JSON.
+"""`make bench`: DRAIN, FRESH, SERVE, VIEWS, KEYS, REBUILD, NIGHTS, SMALL, SOAK and UPTIME, as a table and as JSON.
 
 Nothing is asserted about time: a run counts only where its answers are right, and then says what it took.
 """
@@ -21,6 +21,7 @@ from tests.bench.keys import keys
 from tests.bench.nights import nights
 from tests.bench.rebuild import rebuild
 from tests.bench.serve import serve
+from tests.bench.small import small
 from tests.bench.soak import soak
 from tests.bench.uptime import uptime
 from tests.bench.views import views
@@ -33,7 +34,7 @@ MANY_COLUMNS = 12
 @click.argument(
     "names",
     nargs=-1,
-    type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "nights", "soak", "uptime"]),
+    type=click.Choice(["drain", "fresh", "serve", "views", "keys", "rebuild", "nights", "small", "soak", "uptime"]),
 )
 @click.option("--events", default=4_000_000, show_default=True, help="DRAIN, VIEWS, KEYS: the backlog.")
 @click.option("--rounds", default=2, show_default=True, help="DRAIN: turns of each peer.")
@@ -70,6 +71,7 @@ def main(
         "keys": lambda: keys(events, say),
         "rebuild": lambda: rebuild(sizes or (1_000_000, 4_000_000, 16_000_000), say),
         "nights": lambda: nights((30, 3_650), say),
+        "small": lambda: small(say),
         "soak": lambda: soak(batches, days, say),
         "uptime": lambda: uptime(minutes, rate, say),
     }

@@ -7,11 +7,8 @@ only where every answer at its end is that of the log alone.
 """
 
 import datetime as dt
-import os
 import resource
-import shutil
 import statistics
-import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -43,6 +40,7 @@ from spark_jobs.storage import batch_tables, coverage, ddl, duckdb_reader, table
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from spark_jobs.storage.vacuum import vacuum
+from tests.bench.own_home import own_home
 from tests.local_platform import Platform, event
 
 DAY = 86_400
@@ -261,16 +259,10 @@ def _home() -> Iterator[None]:
     """A platform of one's own. What it keeps of its Delta logs and of the ids it has seen goes by numbers: minutes of
     the machine's clock would hold the more commits the faster it is.
     """
-    home = tempfile.mkdtemp(prefix="tidemark-soak-")
-    changed = {"TIDEMARK_HOME": home, "TIDEMARK_ID_WINDOW_MAX_IDS": str(WINDOW)}
-    os.environ |= changed
-    settings.cache_clear()
     short = {"delta.logRetentionDuration": "interval 0 seconds"}
-    try:
-        with patch.dict(ddl.COMMITTED_OFTEN, short), patch.dict(ddl.GROWS_FOR_EVER, short):
-            yield
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-        for name in changed:
-            del os.environ[name]
-        settings.cache_clear()
+    with (
+        own_home("soak", TIDEMARK_ID_WINDOW_MAX_IDS=str(WINDOW)),
+        patch.dict(ddl.COMMITTED_OFTEN, short),
+        patch.dict(ddl.GROWS_FOR_EVER, short),
+    ):
+        yield

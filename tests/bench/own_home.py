@@ -1,0 +1,23 @@
+"""A home for steps that are measured in this process; deleted afterwards."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from spark_jobs.settings import settings
+
+
+@contextmanager
+def own_home(name: str, **variables: str) -> Iterator[None]:
+    """The settings are those of a new home, and of these variables."""
+    home = tempfile.mkdtemp(prefix=f"tidemark-{name}-")
+    try:
+        with patch.dict(os.environ, {"TIDEMARK_HOME": home, **variables}):
+            settings.cache_clear()
+            yield
+    finally:
+        settings.cache_clear()
+        shutil.rmtree(home, ignore_errors=True)
