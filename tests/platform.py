@@ -99,6 +99,14 @@ class Platform:
         """The answer of Airflow's REST API (`/api/v2` + path) to its administrator."""
         return json.loads(self._ask(f"{self.settings.airflow_url}/api/v2{path}", body, self._authorised, method))
 
+    def pause(self, dag: str, is_paused: bool = True) -> None:
+        """Stop what starts a DAG's runs, or let it start them again, once Airflow knows the DAG."""
+        await_true(lambda: dag in self._dags(), 120, f"Airflow does not know {dag}", every=1)
+        self.airflow(f"/dags/{dag}", {"is_paused": is_paused}, "PATCH")
+
+    def _dags(self) -> set[str]:
+        return {found["dag_id"] for found in self.airflow("/dags?limit=100")["dags"]}
+
     def page(self, url: str) -> str:
         """A page of Airflow's web server, as its administrator sees it."""
         return self._ask(url, None, self._authorised).decode()
