@@ -1,56 +1,195 @@
-"""Read a stretch of one Kafka partition by kafka-python, whatever timestamps its records have.
+"""Read stretches of Kafka's partitions by librdkafka, whatever timestamps their records have.
 
-(topic, partition), offsets -> Arrow batches with the columns of row_types.RECORD.
+(topic, partition) -> offsets [first, until) -> Arrow batches with the columns of row_types.RECORD, each of one topic.
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import closing
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from operator import methodcaller
+from types import TracebackType
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaTimeoutError
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from kafka.errors import TopicAuthorizationFailedError
 
 from spark_jobs.contracts import row_types
 from spark_jobs.contracts.row_types import Partition
 from spark_jobs.messaging import security
+from spark_jobs.messaging.security import KafkaRefused
 
+Stretch = tuple[int, int]
+"""Offsets [first, until)."""
+Row = tuple[int, int, int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
+"""Partition, offset, timestamp in milliseconds, key, value, headers."""
 FURTHEST_MS = 9_223_372_000_000_000
 """The last whole millisecond, and before 1970 the first, that all engines know; what is beyond stands there."""
-POLLED = 10_000
-SILENT_SECONDS = 120.0
+OPTIONS = {
+    "group.id": "tidemark",  # it must have one; nothing is committed
+    "enable.auto.commit": False,
+    "auto.offset.reset": "error",  # a stretch that Kafka no longer has is an error, and no other stretch
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,  # the last offsets of a stretch may have no record: a marker, or what was aborted
+    "allow.auto.create.topics": False,
+    "check.crcs": True,
+    "fetch.wait.max.ms": 10,
+    "fetch.queue.backoff.ms": 10,
+    "queued.max.messages.kbytes": 4096,  # what is fetched past a stretch is fetched in vain
+}
+POLLED, POLL_SECONDS = 100, 0.01
+"""Messages at once: each may have a megabyte."""
+ROWS, BYTES = 10_000, 16 << 20
+"""Of a batch, and of all that wait to become one."""
+SILENT_SECONDS, REFUSED_SECONDS = 120.0, 5.0
+"""How long nothing may come; and where the broker does not let us in."""
+GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+HEADERS = methodcaller("headers")
+"""Its call is checked; of another the library's error for what is no UTF-8 would be met by the call after the next."""
+NOT_ALLOWED = KafkaError.TOPIC_AUTHORIZATION_FAILED
+NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
 
 
-def records(place: Partition, first: int, until: int, lsn: int) -> Iterator[pa.RecordBatch]:
-    """The committed records with offsets [first, until), as of this lsn. Raises KafkaError."""
-    partition, heard = TopicPartition(*place), time.monotonic()
-    with closing(_connect()) as client:
-        client.assign([partition])
-        client.seek(partition, first)
-        while (position := client.position(partition)) < until:
-            polled = client.poll(timeout_ms=1_000, max_records=POLLED).get(partition, ())
-            rows = [_row(record, lsn) for record in polled if record.offset < until]
-            if rows:
-                yield pa.RecordBatch.from_pylist(rows, schema=row_types.RECORD)
-            if client.position(partition) > position:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > SILENT_SECONDS:
-                raise KafkaTimeoutError(f"{place[0]} partition {place[1]}: nothing comes at offset {position}")
+class ReadError(RuntimeError):
+    """Kafka does not give a stretch; the text names the partition and the offset."""
 
 
-def _row(record: Any, lsn: int) -> dict[str, Any]:
-    micros = 1_000 * min(max(record.timestamp, -FURTHEST_MS), FURTHEST_MS)
-    headers = [{"key": name, "value": value} for name, value in record.headers] or None
-    place = {"lsn": lsn, "topic": record.topic, "partition": record.partition, "offset": record.offset}
-    return {**place, "timestamp": micros, "key": record.key, "value": record.value, "headers": headers}
+class UnreadableHeader(RuntimeError):
+    """The name of a header is no UTF-8. Kafka's Java client replaces what it cannot read."""
 
 
-def _connect() -> Any:
-    return KafkaConsumer(
-        **security.client(),
-        enable_auto_commit=False,
-        auto_offset_reset="none",  # a stretch that Kafka no longer has is an error, and no other stretch
-        isolation_level="read_committed",
-        metrics_enabled=False,
-    )
+def is_unreadable(error: Exception) -> bool:
+    """Whether it is an UnreadableHeader, here or in a task of Spark."""
+    return UnreadableHeader.__name__ in f"{type(error).__name__}: {error}"
+
+
+class Client:
+    """A connection, for one thread. options: `security.native`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._consumer = Consumer({**options, **OPTIONS, "error_cb": self._failed})
+        self._failure: KafkaError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._consumer.close()
+
+    def records(self, stretches: Mapping[Partition, Stretch], lsn: int) -> Iterator[pa.RecordBatch]:
+        """The committed records of the stretches, as of this lsn; of a partition in the order of their offsets.
+
+        Raises ReadError, KafkaRefused, UnreadableHeader.
+        """
+        until = {place: until for place, (first, until) in stretches.items() if first < until}
+        if not until:
+            return
+        self._consumer.assign([TopicPartition(*place, stretches[place][0]) for place in until])
+        held, heard, self._failure = _Held(lsn), time.monotonic(), None
+        try:
+            while until:
+                before = [*until]
+                took = [_took(message, until, held) for message in self._consumer.consume(POLLED, POLL_SECONDS)]
+                if complete := [TopicPartition(*place) for place in before if place not in until]:
+                    self._consumer.incremental_unassign(complete)
+                if any(took):
+                    heard = time.monotonic()
+                self._refuse_silence(time.monotonic() - heard, until)
+                yield from held.full()
+            yield from held.all()
+        finally:
+            self._consumer.unassign()
+
+    def _failed(self, error: KafkaError) -> None:
+        """What a connection met; most of it goes away, and the library tries again."""
+        if error.code() in NOT_LET_IN or error.fatal():
+            self._failure = error
+
+    def _refuse_silence(self, seconds: float, of: Mapping[Partition, int]) -> None:
+        if self._failure and seconds > REFUSED_SECONDS:
+            raise KafkaRefused(security.why(KafkaException(self._failure)))
+        if seconds > SILENT_SECONDS:
+            raise ReadError(f"nothing comes of {sorted(of)} for {SILENT_SECONDS:g} s")
+
+
+def _took(message: Any, until: dict[Partition, int], held: "_Held") -> bool:
+    """Whether it brings a stretch on; one that is complete is taken out of `until`."""
+    place, offset, error = (message.topic(), message.partition()), message.offset(), message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        _refuse(error, message)
+        return False
+    if place not in until:
+        return False  # fetched before its stretch was complete
+    if error is None and offset < until[place]:
+        held.add(message)
+    if offset + (error is None) >= until[place]:  # the end of a partition has the offset that comes next
+        del until[place]
+    return True
+
+
+def _refuse(error: KafkaError, message: Any) -> None:
+    """Raise what does not go away by waiting."""
+    if error.code() in GONE:
+        place = f"{message.topic()} partition {message.partition()}"
+        raise ReadError(f"{place}: Kafka does not have offset {message.offset()}: {error.str()}")
+    if error.code() == NOT_ALLOWED:
+        raise KafkaRefused(security.why(TopicAuthorizationFailedError(), message.topic()))
+
+
+class _Held:
+    """Rows by topic, until they are a batch: many topics take turns in what Kafka sends."""
+
+    def __init__(self, lsn: int) -> None:
+        self._lsn, self._bytes = lsn, 0
+        self._rows: dict[str, list[Row]] = defaultdict(list)
+
+    def add(self, message: Any) -> None:
+        key, value = message.key(), message.value()
+        try:
+            headers = HEADERS(message) or ()
+        except (UnicodeDecodeError, SystemError) as error:
+            place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+            raise UnreadableHeader(f"{place}: the name of a header is no UTF-8") from error
+        row = (message.partition(), message.offset(), message.timestamp()[1], key, value, headers)
+        self._rows[message.topic()].append(row)
+        self._bytes += len(key or b"") + len(value or b"") + sum(len(name) + len(v or b"") for name, v in headers)
+
+    def full(self) -> Iterator[pa.RecordBatch]:
+        """The batches that are large enough."""
+        if self._bytes >= BYTES:
+            yield from self.all()
+        for topic in [topic for topic, rows in self._rows.items() if len(rows) >= ROWS]:
+            yield _batch(topic, self._rows.pop(topic), self._lsn)
+
+    def all(self) -> Iterator[pa.RecordBatch]:
+        rows, self._rows, self._bytes = self._rows, defaultdict(list), 0
+        for topic in rows:
+            yield _batch(topic, rows[topic], self._lsn)
+
+
+def _batch(topic: str, rows: Sequence[Row], lsn: int) -> pa.RecordBatch:
+    partitions, offsets, timestamps, keys, values, headers = zip(*rows, strict=True)
+    milliseconds = np.clip(np.array(timestamps, np.int64), -FURTHEST_MS, FURTHEST_MS)
+    columns = {
+        "lsn": pa.repeat(lsn, len(rows)),
+        "topic": pa.repeat(topic, len(rows)),
+        "partition": partitions,
+        "offset": offsets,
+        "timestamp": milliseconds * 1_000,
+        "key": keys,
+        "value": values,
+        "headers": _headers(headers),
+    }
+    schema = pa.schema(row_types.RECORD)
+    return pa.RecordBatch.from_arrays([pa.array(columns[of.name], of.type) for of in schema], schema=schema)
+
+
+def _headers(headers: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.ListArray:
+    kind = pa.schema(row_types.RECORD).field("headers").type
+    flat = [header for of_one in headers for header in of_one]
+    fields = [kind.value_type.field(number) for number in range(2)]
+    parts = [pa.array([header[number] for header in flat], field.type) for number, field in enumerate(fields)]
+    ends = np.cumsum([0, *map(len, headers)], dtype=np.int32)
+    none = pa.array([not of_one for of_one in headers])
+    return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(parts, fields=fields), kind, mask=none)

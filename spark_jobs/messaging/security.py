@@ -1,7 +1,7 @@
 """How every client of Kafka connects: where, by which protocol, with which login, trusting whom.
 
-settings -> arguments of kafka-python's clients, options of Spark's Kafka source. Passwords and keys are read from their
-files here and go nowhere else: Kafka's clients and Spark hide these options in what they log.
+settings -> arguments of kafka-python's clients, options of Spark's Kafka source and of librdkafka. Passwords and keys
+are read from their files here and go nowhere else: Kafka's clients and Spark hide these options in what they log.
 """
 
 import re
@@ -57,6 +57,20 @@ def spark_options(here: Settings | None = None) -> dict[str, str]:
             own = {"ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
             options |= {"ssl.keystore.type": "PEM", **own}
     return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def native(here: Settings | None = None) -> dict[str, str]:
+    """The options with which clients of librdkafka connect. Workers need no file: its text is in the option."""
+    here = here or settings()
+    options = {"bootstrap.servers": here.kafka, "security.protocol": _protocol(here)}
+    if _has_login(here):
+        secret = {"sasl.username": here.kafka_user, "sasl.password": here.password("kafka")}
+        options |= {"sasl.mechanism": here.kafka_sasl_mechanism, **secret}
+    if _has_tls(here):
+        own = {"ssl.certificate.pem": here.kafka_certificate_file, "ssl.key.pem": here.kafka_key_file}
+        files = {"ssl.ca.pem": here.kafka_ca_file, **own}
+        options |= {name: file.read_text() for name, file in files.items() if file is not None}
+    return options
 
 
 def login(module: str, user: str, password: str) -> str:

@@ -21,7 +21,7 @@ from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
-from spark_jobs.messaging import topics
+from spark_jobs.messaging import consumer, security, topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
@@ -69,6 +69,7 @@ class SpeedLayer:
         self.history = SchemaHistory()
         self.fence: Fence
         self.in_process: InProcessWriter
+        self.client: consumer.Client
         self.side_inputs: SideInputs
 
     def close(self) -> None:
@@ -181,6 +182,7 @@ class SpeedLayer:
         """Start the query and wait until it ends, by an exception or a stop."""
         self.start = self.starting_offsets()
         self.folder = checkpoint.fresh(self.fence.epoch)
+        self.client = self.beside.enter_context(consumer.Client(security.native()))
         query = (
             sources.stream(self.spark, self.start)
             .writeStream.foreachBatch(self.micro_batch)
@@ -231,16 +233,15 @@ class SpeedLayer:
             self.alerts.notify(lsn, lsn)
 
     def _read(self, batch: DataFrame, ranges: Sequence[Range], lsn: int) -> pa.Table | StagedBatch:
-        """In this process what is small, the rest by the workers, who ask Kafka itself for what Spark cannot read."""
-        records, most = sources.stamped(batch, lsn), sum(taken.until_offset - taken.from_offset for taken in ranges)
+        """In this process what is small, the rest by the workers; by Spark's source what only Java can read."""
         try:
-            read = sources.few(records, most)
-            return self._taken(records) if read is None else read
+            read = sources.few(self.client, ranges, lsn)
+            return self._taken(sources.ByClient(self.spark, ranges, lsn)) if read is None else read
         except Exception as error:
-            if not sources.is_unreadable(error):
+            if not consumer.is_unreadable(error):
                 raise
-            log.warning("lsn %d: Spark cannot read a timestamp in %s", lsn, ", ".join(map(str, ranges)))
-            return self._taken(sources.ByClient(self.spark, ranges, lsn))
+            log.warning("lsn %d: %s", lsn, consumer.UnreadableHeader.__doc__, exc_info=True)
+            return self._taken(sources.stamped(batch, lsn))
 
     def _land(self, read: pa.Table | StagedBatch, lsn: int, control: dict[str, object]) -> tuple[int, Batch]:
         """How many records have landed, and those records, decoded."""

@@ -1,21 +1,21 @@
-"""How the records of a micro-batch come out of Kafka: into this process, to the workers, or by a client of their own.
+"""How the records of a micro-batch come out of Kafka.
 
-offsets -> stream; a micro-batch of it -> few -> an Arrow table, where it is small enough; else `distributed.take` of
-the frame.
-What Spark's source cannot read, a timestamp beyond its range, the workers read themselves: ByClient.
+offsets -> stream, which says what a micro-batch takes; its ranges -> few -> an Arrow table, where they are small
+enough; else ByClient -> `distributed.take`: the workers read them. Spark's source reads what only Java can: `stamped`.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.contracts import row_types
-from spark_jobs.messaging import consumer, security
+from spark_jobs.contracts.row_types import Partition
+from spark_jobs.messaging import security
+from spark_jobs.messaging.consumer import Client, Stretch
 from spark_jobs.settings import settings
 from spark_jobs.speed.checkpoint import Offsets
 from spark_jobs.speed.continuity import Range
@@ -23,10 +23,8 @@ from spark_jobs.storage.log_reader import Reader
 from spark_jobs.storage.task_files import Batches, numbers, shares
 
 MEGABYTE = 1024 * 1024
-OVERFLOW = "java.lang.ArithmeticException: long overflow"
-"""How Spark's source ends at a timestamp of which it cannot count the microseconds."""
-
-
+LONG = 10_000
+"""Offsets of a partition above which its stretch is cut."""
 FETCH_WAIT_MS = 10
 """A task reads its Kafka partitions one after the other, and a fetch left over from the last micro-batch makes each of
 them wait this long: with Kafka's default of 500, twelve partitions took 2.6 s, with 10 they take 0.2 s."""
@@ -58,53 +56,51 @@ def stamped(batch: DataFrame, lsn: int) -> DataFrame:
     return batch.withColumn("lsn", F.lit(lsn).cast("bigint")).select(names).coalesce(settings().cores)
 
 
-def few(records: DataFrame, most: int) -> pa.Table | None:
-    """The records, of which there are at most so many; None where they are too many, or may be too large together.
-
-    No record is larger than its share of what this process may take, or it comes without its bytes: a thousand records
-    of a megabyte would exceed the driver's heap, at every start.
-    """
-    if most > settings().in_process_records:
+def few(client: Client, ranges: Sequence[Range], lsn: int) -> pa.Table | None:
+    """The records of the ranges; None where they are too many, or too large together, for this process."""
+    if sum(one.until_offset - one.from_offset for one in ranges) > settings().in_process_records:
         return None
-    fits = _bytes() <= settings().in_process_mb * MEGABYTE // max(most, 1)
-    whole = {name: F.when(fits, F.col(name)) for name in ("key", "value", "headers")}
-    taken = records.withColumns({"fits": fits, **whole}).toArrow()
-    if not pc.all(taken["fits"], min_count=0).as_py():
-        return None
-    return taken.drop_columns("fits").cast(row_types.RECORD)
-
-
-def _bytes() -> Column:
-    """The size of a record."""
-    headers = F.aggregate("headers", F.lit(0), lambda sum_, h: sum_ + F.length(h["key"]) + _length(h["value"]))
-    return _length("key") + _length("value") + F.coalesce(headers, F.lit(0))
-
-
-def _length(column: str | Column) -> Column:
-    return F.coalesce(F.length(column), F.lit(0))
-
-
-def is_unreadable(error: Exception) -> bool:
-    """Whether Spark's source failed for a timestamp."""
-    return OVERFLOW in str(error)
+    batches, free = list[pa.RecordBatch](), settings().in_process_mb * MEGABYTE
+    for batch in client.records({(one.topic, one.partition): _stretch(one) for one in ranges}, lsn):
+        free -= batch.nbytes
+        if free < 0:
+            return None
+        batches.append(batch)
+    return pa.Table.from_batches(batches, pa.schema(row_types.RECORD))
 
 
 @dataclass(frozen=True)
 class ByClient:
-    """The records of a micro-batch's ranges, as `log_reader.Divided`: read past Spark's source."""
+    """The records of a micro-batch's ranges, as `log_reader.Divided`: the workers ask Kafka themselves."""
 
     spark: SparkSession
     ranges: Sequence[Range]
     lsn: int
 
     def tasks(self) -> tuple[DataFrame, Reader]:
-        taken = [one for one in self.ranges if one.from_offset < one.until_offset]
-        groups, lsn = [taken[core :: settings().cores] for core in range(settings().cores)], self.lsn
+        parts, options, lsn = divided(self.ranges, settings().cores), security.native(), self.lsn
 
         def read(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for number in numbers(batches):
-                for one in groups[number]:
-                    place = (one.topic, one.partition)
-                    yield from consumer.records(place, one.from_offset, one.until_offset, lsn)
+            with Client(options) as client:
+                for number in numbers(batches):
+                    yield from client.records(parts[number], lsn)
 
-        return shares(self.spark, len(groups)), read
+        return shares(self.spark, len(parts)), read
+
+
+def divided(ranges: Sequence[Range], into: int) -> Sequence[Mapping[Partition, Stretch]]:
+    """The ranges in so many parts of about one size. Long ones are cut: any offset is as good an end as another."""
+    parts, sizes = [dict[Partition, Stretch]() for _ in range(into)], [0] * into
+    for one in sorted(ranges, key=lambda one: one.from_offset - one.until_offset):
+        first, until = _stretch(one)
+        pieces = into if until - first > LONG else 1
+        cuts = [first + (until - first) * cut // pieces for cut in range(pieces + 1)]
+        smallest = sorted(range(into), key=sizes.__getitem__)
+        for part, start, end in zip(smallest, cuts, cuts[1:], strict=False):
+            parts[part][one.topic, one.partition] = (start, end)
+            sizes[part] += end - start
+    return parts
+
+
+def _stretch(one: Range) -> Stretch:
+    return one.from_offset, one.until_offset

@@ -1,12 +1,9 @@
 """C1: a Kafka with logins, TLS and ACLs is used end to end, and each refusal says why; nothing is lost by one."""
 
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kafka.admin import ACLOperation
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,47 +15,10 @@ from spark_jobs.messaging.security import KafkaRefused
 from spark_jobs.messaging.topics import TopicsError
 from spark_jobs.settings import settings
 from tests.certificates import DAY
-from tests.secured_kafka import USERS, SecuredKafka, secured_kafka
+from tests.secured_kafka import USERS, SecuredKafka
+from tests.spark.conftest import ALLOWED, SEEN, Use
 
-ALLOWED, SEEN, FORBIDDEN = "page_viewed", "order_placed", "vitals_measured"
-RIGHTS = (ACLOperation.DESCRIBE, ACLOperation.DESCRIBE_CONFIGS, ACLOperation.READ, ACLOperation.WRITE)
-
-Use = Callable[..., None]
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    """Its topics are made by who shows a certificate; the user who logs in by password may use one, and see another."""
-    with secured_kafka(tmp_path_factory.mktemp("kafka")) as running:
-        with pytest.MonkeyPatch.context() as patch:
-            _set(patch, running.doors["mutual"])
-            assert ALLOWED in topics.create(project_contracts())
-        settings.cache_clear()
-        running.allow(ALLOWED, operations=RIGHTS)
-        running.allow(SEEN, operations=(ACLOperation.DESCRIBE,))
-        yield running
-
-
-@pytest.fixture
-def use(kafka: SecuredKafka, monkeypatch: pytest.MonkeyPatch) -> Iterator[Use]:
-    """Makes the platform's clients come in by one of the doors, with other settings where they are given.
-
-    patience: seconds; short where a client would only find out again and again that it is not let in.
-    """
-
-    def use(door: str, patience: float = 60, **changes: Any) -> None:
-        monkeypatch.setattr(security, "BOOTSTRAP_SECONDS", patience)
-        _set(monkeypatch, kafka.doors[door] | changes)
-
-    yield use
-    monkeypatch.undo()
-    settings.cache_clear()
-
-
-def _set(patch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
-    for name, value in changes.items():
-        patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
-    settings.cache_clear()
+FORBIDDEN = "vitals_measured"
 
 
 def _send(topic: str, *values: bytes) -> int:
