@@ -34,6 +34,9 @@ OPTIONS = {
     "enable.partition.eof": True,  # the last offsets of a stretch may have no record: a marker, or what was aborted
     "allow.auto.create.topics": False,
     "check.crcs": True,
+    "reconnect.backoff.ms": 250,
+    "reconnect.backoff.max.ms": 1000,
+    "log_level": 2,  # each attempt to reach a broker that is away is a line; what lasts is raised
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 10,
     "queued.max.messages.kbytes": 4096,  # what is fetched past a stretch is fetched in vain
@@ -69,7 +72,7 @@ class Client:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._consumer = Consumer({**options, **OPTIONS, "error_cb": self._failed})
-        self._failure: KafkaError | None = None
+        self._failure: KafkaError | None = None  # the last of a connection
 
     def __enter__(self) -> Self:
         return self
@@ -102,15 +105,17 @@ class Client:
             self._consumer.unassign()
 
     def _failed(self, error: KafkaError) -> None:
-        """What a connection met; most of it goes away, and the library tries again."""
-        if error.code() in NOT_LET_IN or error.fatal():
+        """Most of what a connection meets goes away, and the library tries again."""
+        if self._failure is None or self._failure.code() not in NOT_LET_IN:
             self._failure = error
 
     def _refuse_silence(self, seconds: float, of: Mapping[Partition, int]) -> None:
-        if self._failure and seconds > REFUSED_SECONDS:
-            raise KafkaRefused(security.why(KafkaException(self._failure)))
+        failure = self._failure
+        if failure and (failure.code() in NOT_LET_IN or failure.fatal()) and seconds > REFUSED_SECONDS:
+            raise KafkaRefused(security.why(KafkaException(failure)))
         if seconds > SILENT_SECONDS:
-            raise ReadError(f"nothing comes of {sorted(of)} for {SILENT_SECONDS:g} s")
+            met = f": {failure.str()}" if failure else ""
+            raise ReadError(f"nothing comes of {sorted(of)} for {SILENT_SECONDS:g} s{met}")
 
 
 def _took(message: Any, until: dict[Partition, int], held: "_Held") -> bool:
