@@ -85,31 +85,33 @@ class Client:
 
         Raises ReadError, KafkaRefused, UnreadableHeader.
         """
-        until = {place: until for place, (first, until) in stretches.items() if first < until}
-        if not until:
+        left = {place: (first, until) for place, (first, until) in stretches.items() if first < until}
+        if not left:
             return
-        self._consumer.assign([TopicPartition(*place, stretches[place][0]) for place in until])
+        self._consumer.assign([TopicPartition(*place, first) for place, (first, _) in left.items()])
         held, heard, self._failure = _Held(lsn), time.monotonic(), None
         try:
-            while until:
-                before = [*until]
-                took = [_took(message, until, held) for message in self._consumer.consume(POLLED, POLL_SECONDS)]
-                if complete := [TopicPartition(*place) for place in before if place not in until]:
+            while left:
+                before = [*left]
+                took = [_took(message, left, held) for message in self._consumer.consume(POLLED, POLL_SECONDS)]
+                if complete := [TopicPartition(*place) for place in before if place not in left]:
                     self._consumer.incremental_unassign(complete)
                 if any(took):
                     heard = time.monotonic()
-                self._refuse_silence(time.monotonic() - heard, until)
+                self._refuse_silence(time.monotonic() - heard, left)
                 yield from held.full()
             yield from held.all()
         finally:
             self._consumer.unassign()
+            while self._consumer.consume(POLLED, 0):
+                pass  # what has come already is no part of the next stretches
 
     def _failed(self, error: KafkaError) -> None:
         """Most of what a connection meets goes away, and the library tries again."""
         if self._failure is None or self._failure.code() not in NOT_LET_IN:
             self._failure = error
 
-    def _refuse_silence(self, seconds: float, of: Mapping[Partition, int]) -> None:
+    def _refuse_silence(self, seconds: float, of: Mapping[Partition, Stretch]) -> None:
         failure = self._failure
         if failure and (failure.code() in NOT_LET_IN or failure.fatal()) and seconds > REFUSED_SECONDS:
             raise KafkaRefused(security.why(KafkaException(failure)))
@@ -118,18 +120,22 @@ class Client:
             raise ReadError(f"nothing comes of {sorted(of)} for {SILENT_SECONDS:g} s{met}")
 
 
-def _took(message: Any, until: dict[Partition, int], held: "_Held") -> bool:
-    """Whether it brings a stretch on; one that is complete is taken out of `until`."""
+def _took(message: Any, left: dict[Partition, Stretch], held: "_Held") -> bool:
+    """Whether it brings a stretch on. left: what is still to come; a stretch that is complete is taken out."""
     place, offset, error = (message.topic(), message.partition()), message.offset(), message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         _refuse(error, message)
         return False
-    if place not in until:
+    if place not in left:
         return False  # fetched before its stretch was complete
-    if error is None and offset < until[place]:
+    first, until = left[place]
+    if offset < first:
+        raise ReadError(f"{place[0]} partition {place[1]}: offset {offset} comes where {first} is next")
+    if error is None and offset < until:
         held.add(message)
-    if offset + (error is None) >= until[place]:  # the end of a partition has the offset that comes next
-        del until[place]
+    left[place] = (offset + (error is None), until)  # the end of a partition has the offset that comes next
+    if left[place][0] >= until:
+        del left[place]
     return True
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +91,21 @@ def test_a_stretch_may_be_cut_anywhere(use: Use, written: Stretch) -> None:
     whole = rows(written)
     for cut in (0, 1, 41, 100, written[1] - 20, written[1] - 1, written[1]):
         assert rows((0, cut), (cut, written[1])) == whole, cut
+
+
+def test_a_connection_that_stays_gives_each_stretch_alone(use: Use, written: Stretch) -> None:
+    use("secured")
+    whole, random = rows(written), Random(7)
+    with Client(security.native()) as client:
+        for _ in range(60):
+            first, until = sorted(random.choices(range(written[1] + 1), k=2))
+            batches = client.records({PLACE: (first, until)}, 5)
+            if random.random() < 0.2:
+                next(batches, None)  # and no more of it
+                batches.close()
+                continue
+            read = [offset for batch in batches for offset in batch["offset"].to_pylist()]
+            assert read == [row["offset"] for row in whole if first <= row["offset"] < until]
 
 
 def test_what_kafka_does_not_have_is_an_error_and_no_other_stretch(use: Use, written: Stretch) -> None:
