@@ -14,8 +14,8 @@ from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.definitions.measures.approximate import ApproxDistinct, ApproxQuantile
 from spark_jobs.engine import aggregates, sequences
 from spark_jobs.expressions.dialect import Dialect, listed
-from spark_jobs.testing.cases import connect
 from tests.laws import measured
+from tests.laws.database import connect
 from tests.laws.sequence_cases import connection, described, differing, resolved, rows_where
 from tests.laws.sequence_views import SUBJECTS, Subject
 from tests.unit.definitions.test_quantile import EDGES, bucket

@@ -18,8 +18,8 @@ from spark_jobs.definitions.spec import Aggregate, Top
 from spark_jobs.engine import aggregates
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.dialect import Dialect
-from spark_jobs.testing.cases import connect
 from tests.laws import measured
+from tests.laws.database import connect
 from tests.laws.expression_values import COLUMNS, edge_table
 from tests.spark.test_expressions_agree import bits
 
