@@ -119,6 +119,7 @@ def in_order(query: str, columns: Sequence[str]) -> str:
 
 @contextmanager
 def _planned_once(facts: Mapping[str, pa.Table]) -> Iterator[tuple[Ask, Collection[str]]]:
+    """For this pass alone, over tables: a plan reads the columns that it needs."""
     with duckdb_session.connect() as connection, _registered(connection, facts):
         yield lambda query: connection.sql(query).to_arrow_table(), ()
 
@@ -148,7 +149,7 @@ def _registered(
 
 @cache
 def _plans() -> Plans:
-    """Of the process; one thread, as Spark already runs one task per core."""
+    """The process keeps them. One thread: Spark already runs one task per core."""
     return Plans(duckdb_session.connect())
 
 
@@ -217,7 +218,7 @@ def _computed(ask: Ask, view: View, facts_of: Mapping[str, str]) -> tuple[pa.Tab
 
 @lru_cache(maxsize=500)
 def _queries(view: View, types: tuple[str, ...]) -> tuple[str, str | None]:
-    """Of the view's partials, and of the facts that it rejects."""
+    """The query of the view's partials, and that of the facts that it rejects, where it can reject any."""
     facts_of = {name: _relation(name) for name in types}
     return of_facts(view, facts_of), rejects(view, facts_of)
 

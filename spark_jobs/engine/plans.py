@@ -76,12 +76,13 @@ class Plans:
     def _relation(self, name: str, schema: pa.Schema) -> _Rows:
         """The relation; another one where its columns were others: a plan would go on reading the one of before."""
         found = self._relations.get(name)
-        if found and found.schema != schema:
+        if found and found.schema == schema:
+            return found
+        if found:
             self._forget()
-        if not found or found.schema != schema:
-            found = self._relations[name] = _Rows(schema)
-            self._connection.register(name, found)
-        return found
+        made = self._relations[name] = _Rows(schema)
+        self._connection.register(name, made)
+        return made
 
     def _statement(self, query: str) -> str:
         if query not in self._statements:

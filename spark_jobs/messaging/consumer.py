@@ -4,7 +4,7 @@
 """
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import methodcaller
 from types import TracebackType
@@ -152,7 +152,7 @@ class _Held:
     """Rows by topic, until they are a batch: many topics take turns in what Kafka sends."""
 
     def __init__(self, lsn: int) -> None:
-        self._lsn, self._bytes = lsn, 0
+        self._lsn, self._bytes = lsn, Counter[str]()
         self._rows: dict[str, list[Row]] = defaultdict(list)
 
     def add(self, message: Any) -> None:
@@ -164,19 +164,22 @@ class _Held:
             raise UnreadableHeader(f"{place}: the name of a header is no UTF-8") from error
         row = (message.partition(), message.offset(), message.timestamp()[1], key, value, headers)
         self._rows[message.topic()].append(row)
-        self._bytes += len(key or b"") + len(value or b"") + sum(len(name) + len(v or b"") for name, v in headers)
+        size = len(key or b"") + len(value or b"") + sum(len(name) + len(v or b"") for name, v in headers)
+        self._bytes[message.topic()] += size
 
     def full(self) -> Iterator[pa.RecordBatch]:
         """The batches that are large enough."""
-        if self._bytes >= BYTES:
+        if self._bytes.total() >= BYTES:
             yield from self.all()
-        for topic in [topic for topic, rows in self._rows.items() if len(rows) >= ROWS]:
-            yield _batch(topic, self._rows.pop(topic), self._lsn)
+        yield from self._taken([topic for topic, rows in self._rows.items() if len(rows) >= ROWS])
 
     def all(self) -> Iterator[pa.RecordBatch]:
-        rows, self._rows, self._bytes = self._rows, defaultdict(list), 0
-        for topic in rows:
-            yield _batch(topic, rows[topic], self._lsn)
+        yield from self._taken([*self._rows])
+
+    def _taken(self, topics: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for topic in topics:
+            del self._bytes[topic]
+            yield _batch(topic, self._rows.pop(topic), self._lsn)
 
 
 def _batch(topic: str, rows: Sequence[Row], lsn: int) -> pa.RecordBatch:

@@ -85,7 +85,7 @@ class Answers:
         return asked, self._give_names(asked.tables, as_of)
 
     def schemas(self) -> list[str]:
-        """Those that may be asked."""
+        """The schemas that a statement may name."""
         return [*SCHEMAS, *(pins.schema(pin.name) for pin in self.store.pins())]
 
     def list_tables(self, schema: str, with_columns: bool) -> Iterator[tuple[str, str, tuple[str, ...], pa.Schema]]:

@@ -240,7 +240,7 @@ class SpeedLayer:
         except Exception as error:
             if not consumer.is_unreadable(error):
                 raise
-            log.warning("lsn %d: %s", lsn, consumer.UnreadableHeader.__doc__, exc_info=True)
+            log.warning("lsn %d is read by Spark's source, as the name of a header is no UTF-8", lsn, exc_info=True)
             return self._taken(sources.stamped(batch, lsn))
 
     def _land(self, read: pa.Table | StagedBatch, lsn: int, control: dict[str, object]) -> tuple[int, Batch]:
