@@ -7,12 +7,14 @@ Alone: `python -m infra.jars sync [SET] | verify [SET] | lock`. Standard library
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +54,15 @@ def ivy_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark" / "ivy"
 
 
+@contextmanager
+def alone_in(cache: Path) -> Iterator[None]:
+    """One setup at a time: Ivy removes the unfinished downloads of another one that shares its cache."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def fetch(module: Path, folder: Path, venv: Path = ROOT / ".venv") -> None:
     """Let Ivy put every jar of the module into `folder/<class path>/`; raises JarError with Ivy's own words."""
     ivy = next(iter(venv.glob("lib*/python*/site-packages/pyspark/jars/ivy-*.jar")), None)
@@ -63,7 +74,8 @@ def fetch(module: Path, folder: Path, venv: Path = ROOT / ".venv") -> None:
     command += ["org.apache.ivy.Main", "-settings", str(places), "-cache", str(ivy_cache()), "-ivy", str(module)]
     command += ["-types", "jar", "bundle", "maven-plugin"]
     command += ["-retrieve", f"{folder}/[conf]/[artifact]-[revision](-[classifier]).[ext]"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with alone_in(ivy_cache()):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise JarError(f"Ivy could not resolve {module}:\n{(done.stdout + done.stderr)[-4000:]}")
 

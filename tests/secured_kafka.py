@@ -5,6 +5,7 @@ certificate that has expired), `mutual` (SSL; clients show a certificate).
 """
 
 import subprocess
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from kafka.errors import KafkaError
@@ -25,6 +27,8 @@ from tests.certificates import DAY, Authority
 from tests.platform import await_true
 
 USERS = {"operator": "first secret", "tidemark": 'se"co\\nd'}
+BEGINS_WITH_A_DASH = uuid.UUID(bytes=b"\xf8" * 16)
+"""As one in 64 of Kafka's cluster ids does, as it is written."""
 Process: TypeAlias = "subprocess.Popen[bytes]"
 PROTOCOLS = {"SECURED": "SASL_SSL", "EXPIRED": "SASL_SSL", "MUTUAL": "SSL"}
 
@@ -54,7 +58,9 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
     authority, ports = Authority(folder), free_ports(4)
     here = Settings(home=folder, kafka_memory_mb=256)
     broker.write_properties(here, broker.server_properties(here) | _properties(authority, ports))
-    broker.format_log(here, USERS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uuid, "uuid4", lambda: BEGINS_WITH_A_DASH)
+        broker.format_log(here, USERS)
     command = [*broker.java(here), "kafka.Kafka", str(broker.properties_file(here))]
     with (folder / "broker.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

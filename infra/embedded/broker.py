@@ -115,7 +115,8 @@ def write_properties(settings: Settings, properties: Mapping[str, str]) -> None:
 def format_log(settings: Settings, users: Mapping[str, str]) -> None:
     """Make the log folder, and put into it who may log in: also where the broker asks nobody yet."""
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    arguments = ["format", "--ignore-formatted", "-t", cluster, "-c", str(properties_file(settings))]
+    named = f"--cluster-id={cluster}"  # one id in 64 begins with a dash and would be taken for an option
+    arguments = ["format", "--ignore-formatted", named, "-c", str(properties_file(settings))]
     for name, password in users.items():
         arguments += ["--add-scram", f"{MECHANISM}=[name={name},password={password}]"]
     said = settings.kafka_dir / "format.arguments"  # no password stands on a command line

@@ -1,5 +1,6 @@
 """Only the jars that were locked are ever used."""
 
+import fcntl
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,3 +84,10 @@ def test_no_class_path_has_two_versions_of_one_artifact(name: str) -> None:
 
 def test_the_platform_has_two_class_paths() -> None:
     assert {file.partition("/")[0] for file in jars.locked()} == {"spark", "kafka"}
+
+
+def test_a_second_setup_waits_for_the_cache_that_a_first_one_uses(tmp_path: Path) -> None:
+    with jars.alone_in(tmp_path), (tmp_path / ".lock").open("w") as second, pytest.raises(BlockingIOError):
+        fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with jars.alone_in(tmp_path):
+        pass
