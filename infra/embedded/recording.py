@@ -74,14 +74,14 @@ class Started:
 @contextmanager
 def started(parts: list[Program]) -> Iterator[list[Started]]:
     """The parts, begun; in the end their JVMs are asked to end, and have ended: until then they write."""
-    begun = []
-    for part in parts:
-        part.prepare()
-        log = settings().tmp_dir / f"{part.name}.log"
-        with log.open("wb") as written:
-            process = subprocess.Popen(part.command, stdin=subprocess.DEVNULL, stdout=written, stderr=written)
-        begun.append(Started(part, process, log))
+    begun: list[Started] = []
     try:
+        for part in parts:
+            part.prepare()
+            log = settings().tmp_dir / f"{part.name}.log"
+            with log.open("wb") as written:
+                process = subprocess.Popen(part.command, stdin=subprocess.DEVNULL, stdout=written, stderr=written)
+            begun.append(Started(part, process, log))
         yield begun
     finally:
         tops = [psutil.Process(one.process.pid) for one in begun]
