@@ -68,4 +68,4 @@ lock: setup ## Resolve the lock files anew, after a change of infra/locks/*.in o
 
 clean: ## Stop, and remove environments, jars and caches; the state of the platform stays
 	@if [ -x .venv/bin/tidemark ]; then ./tidemark down; fi
-	@rm -rf .venv .venv-airflow .venv-flink .jars .jars-* .setup .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis build
+	@rm -rf .venv .venv-airflow .venv-flink .venv-pathway .jars .jars-* .setup .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis build

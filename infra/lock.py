@@ -24,7 +24,7 @@ PRIVATE = ("--no-emit-index-url", "--no-emit-find-links")
 def main(arguments: list[str]) -> int:
     """Write every lock file; `--upgrade` forgets the present pins."""
     uv = find_uv()
-    for name in ("spark", "spark-develop", "airflow", "airflow-develop", "flink"):
+    for name in ("spark", "spark-develop", "airflow", "airflow-develop", "flink", "pathway"):
         files = (f"infra/locks/{name}.in", "-o", f"infra/locks/{name}.txt")
         run(uv, "pip", "compile", "--quiet", *OPTIONS, *PRIVATE, *arguments, *files)
     for one in jars.sets().values():

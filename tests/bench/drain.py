@@ -1,8 +1,9 @@
 """DRAIN: how fast a backlog leaves Kafka, and becomes answers.
 
 limit = Kafka -> noop; naive = one Structured Streaming query per view; flink = all landed and the same views, as tables
-of Paimon; flink_nothing = the same into nothing; ours_same = ours with just these views; ours = everything, all views
-on. Both of ours equal the oracle afterwards. Peers run by turns, each alone, from the start of its query to its end.
+of Paimon; flink_nothing = the same into nothing; pathway = the same as CSV files of changes; ours_same = ours with just
+these views; ours = everything, all views on. Both of ours equal the oracle afterwards. Peers run by turns, each alone,
+from the start of its query to its end.
 """
 
 import shutil
@@ -21,6 +22,7 @@ from spark_jobs.settings import ROOT
 from tests.bench.cpu import Meter, Span
 from tests.bench.flink import peer as flink
 from tests.bench.flink import sql
+from tests.bench.pathway import peer as pathway
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import await_true
 
@@ -48,6 +50,10 @@ def peers(say: Callable[[str], None]) -> dict[str, Callable[[Stand], Span]]:
         say(f"without Flink: {lacking}")
     else:
         found |= {"flink": flink.flink, "flink_nothing": flink.flink_nothing}
+    if lacking := pathway.made():
+        say(f"without Pathway: {lacking}")
+    else:
+        found |= {"pathway": pathway.pathway}
     return found | {"ours_same": _ours_with_the_same_views, "ours": _ours}
 
 

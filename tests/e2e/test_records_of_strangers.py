@@ -10,6 +10,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidTimestampError
 
 from infra.embedded.supervisor import Supervisor
+from spark_jobs.settings import settings
+from tests import unreadable_header
 from tests.e2e.test_the_whole_path import moment, orders
 from tests.e2e.test_the_whole_path import order as any_order
 from tests.platform import Platform, await_true
@@ -83,6 +85,23 @@ def test_b3_a_timestamp_that_spark_cannot_read_stops_nothing_and_its_record_coun
     assert [in_log(platform, value) for value in values] == [[(False, 1)], [(False, 1)], [(True, 1)]]
     assert platform.heartbeat()["pid"] == pid, "the application never stopped"
     assert platform.tidemark("verify")
+
+
+def test_a_header_that_only_java_can_read_stops_nothing_and_its_record_counts(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I2: its value is in the log; what is no UTF-8 of its name is replaced, as Spark's source does it."""
+    before, pid = orders(platform), platform.heartbeat()["pid"]
+    monkeypatch.setenv("TIDEMARK_KAFKA_PORT", str(platform.settings.kafka_port))
+    settings.cache_clear()
+    unreadable_header.send(TOPIC, (value := order()).encode())
+    monkeypatch.undo()
+    settings.cache_clear()
+    assert taken(platform, order(), None)
+    await_true(lambda: orders(platform) == before + 2, 60, "it and the next one do not count")
+    headers = f"SELECT headers[0].key, headers[0].value FROM master.log WHERE CAST(value AS STRING) = '{value}'"
+    assert platform.sql(headers) == [("\ufffd\ufffd", b"ok")]
+    assert platform.heartbeat()["pid"] == pid, "the application never stopped"
 
 
 @pytest.mark.fault

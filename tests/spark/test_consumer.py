@@ -15,12 +15,10 @@ from spark_jobs.contracts import row_types
 from spark_jobs.messaging import consumer, security
 from spark_jobs.messaging.consumer import Client, ReadError, Stretch, UnreadableHeader
 from spark_jobs.messaging.security import KafkaRefused
-from spark_jobs.sample import record_batches
-from spark_jobs.sample.block import facts
-from spark_jobs.sample.producer import Producer as TownProducer
 from spark_jobs.settings import settings
 from spark_jobs.speed import sources
 from spark_jobs.speed.continuity import Range
+from tests import unreadable_header
 from tests.secured_kafka import SecuredKafka
 from tests.spark.conftest import RIGHTS, SEEN, Use, set_all
 
@@ -121,16 +119,10 @@ def test_a_partition_that_is_silent_is_named(use: Use, written: Stretch, monkeyp
         rows((0, written[1] + 10))
 
 
-def test_a_header_that_only_java_can_read_is_named(use: Use, written: Stretch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_header_that_only_java_can_read_is_named(use: Use, written: Stretch) -> None:
     use("mutual")
-    two = record_batches.varint(2)
-    monkeypatch.setattr(
-        record_batches, "encoded_headers", lambda _: b"".join((record_batches.varint(1), two, b"\xff\xfe", two, b"ok"))
-    )
-    sent = []
-    with TownProducer(sent.append) as producer:
-        producer.send(facts(OTHER, [b"k"], [b"{}"]))
-    place, first = (OTHER, sent[0].partition), sent[0].offset
+    sent = unreadable_header.send(OTHER, b"{}")
+    place, first = (OTHER, sent.partition), sent.offset
     use("secured")
     with Client(security.native()) as client, pytest.raises(UnreadableHeader, match=f"offset {first}") as unreadable:
         [*client.records({place: (first, first + 1)}, 1)]

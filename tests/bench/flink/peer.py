@@ -15,9 +15,9 @@ from infra import jars
 from infra.setup import Environment, build, find_uv
 from spark_jobs.settings import ROOT
 from spark_jobs.storage.java import java_home
+from tests.bench.checked import check
 from tests.bench.cpu import Span
 from tests.bench.flink import sql
-from tests.bench.flink.checked import check
 from tests.bench.stand import Stand
 
 ENVIRONMENT = Environment(
@@ -82,7 +82,7 @@ def flink(place: Stand) -> Span:
         "answers": [f"INSERT INTO answer_{name} {answer.query}" for name, answer in answers.items()],
     }
     span = _run(place, folder, plan)
-    check(place.settings.producer_ledger, folder)
+    check("Flink", place.settings.producer_ledger, {name: a.rows(folder / name) for name, a in answers.items()})
     return span
 
 

@@ -142,6 +142,11 @@ class Answer:
         options = {"connector": "filesystem", "path": folder.as_uri(), "format": "csv"}
         return f"CREATE TEMPORARY TABLE {table} ({columns}) WITH ({_listed(options)})"
 
+    def rows(self, folder: Path) -> str:
+        """What DuckDB selects them from."""
+        columns = ", ".join(f"'{column}': '{kind}'" for column, kind in self.columns.items())
+        return f"read_csv('{folder}/*', header = false, auto_detect = false, columns = {{{columns}}})"
+
 
 def answers() -> dict[str, Answer]:
     """All rows of each aggregate, and the number of rows of each landed table."""

@@ -1,12 +1,13 @@
-"""Flink's answers against the producer's ledger, counted by DuckDB.
+"""A peer's answers against the producer's ledger, counted by DuckDB.
 
-tables of Paimon -> CSV, written by Flink -> DuckDB <- records that were sent
+tables of the peer, as CSV -> DuckDB <- records that were sent
 
-Flink counts every record that it can parse: sound ones, their duplicates, and some that a schema refuses. So each key
+Peers count every record that they can parse: sound ones, their duplicates, and some that a schema refuses. So each key
 has at least its sound records and all keys together at most the refused ones more; and where a key has no more than its
 sound records, its sums and distinct counts are the same as well.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,22 +89,23 @@ EXPECTED = {
 }
 
 
-def check(ledger: Path, folder: Path) -> None:
-    """AssertionError with the view, and how far its answers are off."""
+def check(peer: str, ledger: Path, answers: Mapping[str, str]) -> None:
+    """AssertionError with the view, and how far its answers are off.
+
+    answers: view -> what DuckDB selects its rows from.
+    """
     files = f"{ledger}/*/[0-9]*.parquet"
     with duckdb.connect() as connection:
         connection.execute(SOUND.format(files=files))
-        for name, answer in sql.answers().items():
-            columns = ", ".join(f"'{column}': '{kind}'" for column, kind in answer.columns.items())
-            csv = f"read_csv('{folder / name}/*', header = false, auto_detect = false, columns = {{{columns}}})"
-            connection.execute(f"CREATE VIEW {name} AS FROM {csv}")
+        for name, rows in answers.items():
+            connection.execute(f"CREATE VIEW {name} AS FROM {rows}")
         for name, expected in EXPECTED.items():
             [(refused,)] = connection.execute(REFUSED.format(files=files), [expected.topic]).fetchall()
             less, unequal, more = _compared(connection, name, expected)
-            assert less == 0, f"Flink's {name} has {less} keys with less than their sound records"
-            assert unequal == 0, f"Flink's {name} has {unequal} keys with other sums over the same records"
+            assert less == 0, f"{peer}: {name} has {less} keys with less than their sound records"
+            assert unequal == 0, f"{peer}: {name} has {unequal} keys with other sums over the same records"
             most = more if expected.most is None else refused * expected.most
-            assert more <= most, f"Flink's {name} has {more} more than the sound records, of {refused} refused ones"
+            assert more <= most, f"{peer}: {name} has {more} more than the sound records, of {refused} refused ones"
 
 
 def _compared(connection: duckdb.DuckDBPyConnection, name: str, expected: Expected) -> tuple[int, int, int]:
