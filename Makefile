@@ -42,7 +42,7 @@ check: develop ## Lint, format, types, and which package imports which
 test: check ## Everything but faults and benchmarks; needs no running platform. COVERAGE=1 counts the lines that run
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not fault and not bench and not compose and not browser" \
 		$(if $(COVERAGE),--cov=spark_jobs --cov-report=term --cov-fail-under=85)
-	@.venv-airflow/bin/pytest -c tests/dags/pytest.ini tests/dags
+	@.venv-airflow/bin/pytest -n 2 -c tests/dags/pytest.ini tests/dags
 
 test-unit: develop ## The tests that need neither Java nor Airflow
 	@$(BIN)/pytest tests/unit tests/laws

@@ -17,8 +17,9 @@ from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.quality.expectations.audited import Relation, audited
-from spark_jobs.quality.expectations.checkpoint import Checkpoint, Failure, Verdict
+from spark_jobs.quality.expectations.checkpoint import Checkpoint
 from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.quality.expectations.verdicts import Failure, Verdict
 from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches
 from spark_jobs.quality.reconciliation.agreement import Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.held_to_facts import held_to_facts
@@ -120,9 +121,10 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
 
     try:
         frames = relation.frames(suite)
-        if frames is not None and not any(checkpoint.glance(suite, frame).failures for frame in frames):
+        glance = None if frames is None else checkpoint.glance(suite, frames)
+        if glance is not None and not glance.broken:
             return Verdict(suite.table, ())
-        return checkpoint.validate(suite, relation.rows(session(), suite), is_suspect=frames is not None)
+        return checkpoint.validate(suite, relation.rows(session(), suite), glance)
     except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
         return Verdict(suite.table, (Failure("critical", f"cannot be audited: {str(error).splitlines()[0]}"),))
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,11 +91,22 @@ class Stored:
 
 
 def _in_order(con: duckdb.DuckDBPyConnection, query: str) -> "Iterator[pd.DataFrame]":
-    """The rows of a query as they come, a frame at a time; at least one, which may be empty."""
-    reader = con.sql(query).to_arrow_reader(AT_ONCE)
-    yield as_frame(pa.Table.from_batches([*islice(reader, 1)], reader.schema))
-    for batch in reader:
-        yield as_frame(pa.Table.from_batches([batch]))
+    """The rows of a query as they come, a frame at a time; at least one, which may be empty.
+
+    AT_ONCE rows or fewer are one frame: DuckDB's batches are smaller, and end with each file.
+    """
+    reader = con.sql(query).to_arrow_reader(min(AT_ONCE, WRITTEN_AT_ONCE))
+    batches = [*_about(AT_ONCE, reader)]
+    yield as_frame(pa.Table.from_batches(batches, reader.schema))
+    while batches := [*_about(AT_ONCE, reader)]:
+        yield as_frame(pa.Table.from_batches(batches))
+
+
+def _about(rows: int, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The next batches, until they have so many rows; fewer at the end."""
+    while rows > 0 and (batch := next(reader, None)) is not None:
+        rows -= batch.num_rows
+        yield batch
 
 
 def _apart(con: duckdb.DuckDBPyConnection, query: str, parts: int) -> "Iterator[pd.DataFrame]":

@@ -1,21 +1,24 @@
 """Great Expectations at work: suites over pandas or Spark DataFrames, their results, and the Data Docs.
 
 (Suite, DataFrame) -> validation -> Verdict; all results -> a static site under `settings().data_docs`.
-A table is looked at twice only where something fails: for yes or no, then in Spark for the offending rows.
+A table is looked at twice only where something fails: for yes or no, in one pass, then in Spark for the rows that break
+the expectations that failed, as that takes a query for each.
 """
 
 import logging
 import os
 import shutil
 import warnings
+from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.quality.expectations.verdicts import SAMPLES, Verdict, key, take_over, verdict
 from spark_jobs.settings import settings
 
 if TYPE_CHECKING:
@@ -25,25 +28,14 @@ if TYPE_CHECKING:
 SITE = "tidemark"
 WHOLE = "audited rows"
 RUNS_KEPT = 30
-SAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Failure:
-    severity: str
-    said: str
+class Glance:
+    """A suite's rows, looked at for yes or no. result: GX's, of the last rows; broken: expectations, by their `key`."""
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """The verdict of one suite."""
-
-    table: str
-    failures: tuple[Failure, ...]
-
-    @property
-    def is_critical(self) -> bool:
-        return any(failure.severity == "critical" for failure in self.failures)
+    result: Any
+    broken: frozenset[str]
 
 
 class Checkpoint:
@@ -64,31 +56,41 @@ class Checkpoint:
         """Made late, as it starts a Spark session where there is none."""
         return self.context.data_sources.add_or_update_spark("spark", persist=False)
 
-    def glance(self, suite: Suite, rows: "pd.DataFrame") -> Verdict:
-        """Check rows in memory by the suite, without looking for the offending rows."""
-        return _verdict(suite, self._run(suite, self._memory, rows, "BOOLEAN_ONLY"))
+    def glance(self, suite: Suite, frames: "Iterable[pd.DataFrame]") -> Glance:
+        """Check rows in memory by the suite, a frame at a time, without looking for the offending rows."""
+        glance = self._glance(suite, self._memory, frames)
+        if not glance.broken:
+            self._keep(_stated(suite), glance.result)
+        return glance
 
-    def validate(self, suite: Suite, rows: "DataFrame", *, is_suspect: bool) -> Verdict:
+    def validate(self, suite: Suite, rows: "DataFrame", glance: Glance | None) -> Verdict:
         """Check `rows` (columns of the suite) by the suite, and name those that break an expectation.
 
-        is_suspect: something is wrong with them, as far as is known; so they are not first asked for yes or no.
+        glance: what a look at the same rows in memory gave; None: there was none, so Spark looks first.
         """
-        if not is_suspect and (result := self._run(suite, self._spark, rows, "BOOLEAN_ONLY")).success:
-            return _verdict(suite, result)
-        detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
-        return _verdict(suite, self._run(suite, self._spark, rows, detailed))
+        seen = glance or self._glance(suite, self._spark, [rows])
+        result = seen.result
+        if seen.broken:
+            broken = tuple(one for one in suite.expectations if key(one.configuration) in seen.broken)
+            detailed = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
+            take_over(result, self._run(replace(suite, expectations=broken), self._spark, rows, detailed))
+        self._keep(_stated(suite), result)
+        return verdict(suite, result)
+
+    def _glance(self, suite: Suite, source: Any, frames: Iterable[Any]) -> Glance:
+        broken, result = set[str](), None
+        for rows in frames:
+            result = self._run(suite, source, rows, "BOOLEAN_ONLY")
+            good = {key(one.expectation_config) for one in result.results if one.success}
+            broken |= {key(one.configuration) for one in suite.expectations} - good
+        return Glance(result, frozenset(broken))
 
     def _run(self, suite: Suite, source: Any, rows: Any, result_format: Any) -> Any:
-        from great_expectations import ExpectationSuite
         from great_expectations.validator.v1_validator import Validator
 
-        copies = [copy(expectation) for expectation in suite.expectations]  # GX binds each to one suite for good
-        stated = ExpectationSuite(name=suite.table, expectations=copies)
         validator = Validator(_data(source, suite.table), result_format, {"dataframe": rows})
         with warnings.catch_warnings(action="ignore"):
-            result = validator.validate_expectation_suite(stated)
-        self._keep(stated, result)
-        return result
+            return validator.validate_expectation_suite(_stated(suite))
 
     def _keep(self, suite: Any, result: Any) -> None:
         """Keep a suite and its result for the pages.
@@ -118,6 +120,13 @@ class Checkpoint:
         if table is None:
             return index
         return max((pages / table.replace(".", "/") / self.run_id).rglob("*.html"), default=index)
+
+
+def _stated(suite: Suite) -> Any:
+    """The suite as GX knows it; GX binds each expectation to one suite for good."""
+    from great_expectations import ExpectationSuite
+
+    return ExpectationSuite(name=suite.table, expectations=[copy(one) for one in suite.expectations])
 
 
 def _data(source: Any, table: str) -> Any:
@@ -175,46 +184,3 @@ def _forget_old_runs() -> None:
         for run in runs[RUNS_KEPT:]:
             shutil.rmtree(run)
             shutil.rmtree(_pages() / table.parent.name / table.name / run.name, ignore_errors=True)
-
-
-def _verdict(suite: Suite, result: Any) -> Verdict:
-    """Anything but a clear yes is a failure."""
-    failures = tuple(_failure(result) for result in result.results if not result.success)
-    if len(result.results) != len(suite.expectations):
-        missing = len(suite.expectations) - len(result.results)
-        failures += (Failure("critical", f"{missing} expectations have no result"),)
-    return Verdict(suite.table, failures)
-
-
-def _failure(result: Any) -> Failure:
-    config = result.expectation_config
-    severity = str(getattr(config.severity, "value", config.severity) or "critical")
-    return Failure(severity, f"{_sentence(config)}: {_found(result)}")
-
-
-def _sentence(config: Any) -> str:
-    """`quantity: values to be between (min_value=1, max_value=100)`."""
-    about = {k: v for k, v in config.kwargs.items() if k not in ("batch_id", "column", "row_condition", "severity")}
-    column = config.kwargs.get("column")
-    what = config.type.removeprefix("expect_").removeprefix("column_").replace("_", " ")
-    limits = ", ".join(f"{name}={_short(value)}" for name, value in about.items() if value is not None)
-    return f"{f'{column}: ' if column else ''}{what}{f' ({limits})' if limits else ''}"
-
-
-def _short(value: Any) -> Any:
-    """GX turns integers into floats."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _found(result: Any) -> str:
-    info = result.exception_info or {}
-    of_metrics = [info] if "raised_exception" in info else [one for one in info.values() if isinstance(one, dict)]
-    raised = [one.get("exception_message") for one in of_metrics if one.get("raised_exception")]
-    if raised:
-        return f"could not be evaluated: {str(raised[0]).splitlines()[0][:300]}"
-    detail = result.result or {}
-    if "unexpected_count" in detail:
-        values = dict.fromkeys(str(v) for v in detail.get("partial_unexpected_list", ()) if v is not None)
-        sample = f", such as {', '.join(list(values)[:SAMPLES])}" if values else ""
-        return f"{detail['unexpected_count']:,} of {detail.get('element_count', 0):,} rows{sample}"
-    return f"found {detail.get('observed_value', 'nothing')}"

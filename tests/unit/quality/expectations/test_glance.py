@@ -15,6 +15,7 @@ from spark_jobs.quality.expectations import audited, suites
 from spark_jobs.quality.expectations.audited import Stored, as_frame
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
 from spark_jobs.quality.expectations.suites import Suite
+from spark_jobs.quality.expectations.verdicts import key, sentence
 from spark_jobs.registry.views import project_views
 from spark_jobs.storage import tables
 
@@ -22,9 +23,12 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 Rows = list[dict[str, Any]]
 
 
-def failures(suite: Suite, rows: Rows) -> list[str]:
-    table = pa.Table.from_pylist([{name: row.get(name) for name in suite.columns} for row in rows])
-    return [one.said for one in Checkpoint("r1").glance(suite, as_frame(table)).failures]
+def failures(suite: Suite, *frames: Rows) -> list[str]:
+    def frame(rows: Rows) -> Any:
+        return as_frame(pa.Table.from_pylist([{name: row.get(name) for name in suite.columns} for row in rows]))
+
+    broken = Checkpoint("r1").glance(suite, map(frame, frames)).broken
+    return [sentence(one.configuration) for one in suite.expectations if key(one.configuration) in broken]
 
 
 def orders() -> Suite:
@@ -56,6 +60,15 @@ def test_a_bad_fact_is_found(said: str, platform_home: Path) -> None:
     assert not failures(orders(), [order(1), order(2)])
     found = failures(orders(), [order(1), order(2) | BAD_FACTS[said]])
     assert any(one.startswith(said) for one in found), found
+
+
+def test_a_bad_fact_of_any_frame_is_found(platform_home: Path) -> None:
+    bad, other = order(3) | {"quantity": 0}, order(4) | {"colour": "mauve"}
+    found = failures(orders(), [order(1), bad], [order(2), other], [order(5)])
+    assert sorted(one.split(" (")[0] for one in found) == [
+        "colour: values to be in set",
+        "quantity: values to be between",
+    ]
 
 
 def aggregate_rows() -> tuple[Suite, Rows]:
