@@ -91,8 +91,8 @@ def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape,
     con.execute("CREATE OR REPLACE TEMP TABLE right_rows AS SELECT * FROM left_rows WHERE false")
     con.execute(f"INSERT INTO right_rows SELECT {listed(shape.columns, D)} FROM ({right})")
     left_digest, right_digest = _digest(con, "left_rows", shape), _digest(con, "right_rows", shape)
-    only = " WHERE false" if left_digest == right_digest else ""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_differing(shape, _doubles(con), only)}")
+    differing_rows = _none(shape) if left_digest == right_digest else _differing(shape, _doubles(con))
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {differing_rows}")
     [(differing,)] = con.execute(f"SELECT count(*) FROM {name}").fetchall()
     return Comparison(con, shape, name, max(left_digest[0], right_digest[0]), differing)
 
@@ -109,11 +109,19 @@ def _doubles(con: duckdb.DuckDBPyConnection) -> set[str]:
     return {row[0] for row in described if row[1] in ("DOUBLE", "FLOAT")}
 
 
-def _differing(shape: Shape, doubles: set[str], only: str) -> str:
+def _none(shape: Shape) -> str:
+    """The columns of `_differing` without a row: to plan that takes longer than to compare small answers."""
+    values = [f"{quote(v, D)} AS {quote(f'{side}_{v}', D)}" for v in shape.values for side in ("l", "r")]
+    keys = [quote(key, D) for key in shape.keys]
+    columns = ", ".join([*keys, "0::BIGINT AS n", "true AS in_left", "true AS in_right", *values])
+    return f"SELECT {columns} FROM left_rows WHERE false"
+
+
+def _differing(shape: Shape, doubles: set[str]) -> str:
     keys = listed(shape.keys, D)
     order = ", ".join(f"{quote(name, D)} NULLS FIRST" for name in shape.values) or "1"
     number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS n"
-    rows = f"SELECT *, {number} FROM (FROM {{}}{only} EXCEPT ALL FROM {{}}{only})"
+    rows = f"SELECT *, {number} FROM (FROM {{}} EXCEPT ALL FROM {{}})"
     join = " AND ".join(f"a.{quote(k, D)} IS NOT DISTINCT FROM b.{quote(k, D)}" for k in shape.keys)
     chosen = [f"coalesce(a.{q}, b.{q}) AS {q}" for q in (quote(key, D) for key in shape.keys)]
     values = [f"a.{quote(v, D)} AS {quote(f'l_{v}', D)}, b.{quote(v, D)} AS {quote(f'r_{v}', D)}" for v in shape.values]
