@@ -41,9 +41,9 @@ def take_over(result: Any, detailed: Any) -> None:
     """Put the results of some expectations, looked at closely, in the place of what `result` says of them."""
     from great_expectations.validator.validation_statistics import calc_validation_statistics
 
-    closely = {key(one.expectation_config): one for one in detailed.results}
+    closely = {key(one.expectation_config) for one in detailed.results}
     others = [one for one in result.results if key(one.expectation_config) not in closely]
-    result.results = [*closely.values(), *others]
+    result.results = [*detailed.results, *others]
     counted = calc_validation_statistics(result.results)
     result.success = counted.success
     result.statistics = {name: value for name, value in counted._asdict().items() if name != "success"}
