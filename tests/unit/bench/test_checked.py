@@ -1,4 +1,4 @@
-"""A run of Flink in DRAIN counts only with right answers."""
+"""A run of Flink or of Pathway in DRAIN counts only with right answers."""
 
 import json
 from collections.abc import Mapping
@@ -10,8 +10,9 @@ import pytest
 
 from spark_jobs.sample.producer_ledger import PRODUCER_LEDGER
 from tests.bench import drain
+from tests.bench.checked import EXPECTED, check
 from tests.bench.flink import peer, sql
-from tests.bench.flink.checked import check
+from tests.bench.pathway import peer as pathway
 
 ORDER = {"store_id": 3, "user_id": 7, "quantity": 2, "unit_price_cents": 50, "colour": "red"}
 SOUND = {**ORDER, "occurred_at": "2026-01-02T03:04:05.678Z"}
@@ -38,21 +39,21 @@ def sent(tmp_path: Path) -> Path:
     return tmp_path / "ledger"
 
 
-def answered(folder: Path, answers: Mapping[str, str]) -> Path:
-    """Flink's files: `answers`, and nothing for the other tables."""
+def answered(folder: Path, answers: Mapping[str, str]) -> dict[str, str]:
+    """What DuckDB selects from Flink's files: `answers`, and nothing for the other tables."""
     for name in sql.answers():
         none = f"{name.removeprefix(sql.LANDED_PREFIX)},0\n" if name.startswith(sql.LANDED_PREFIX) else ""
         (folder / name).mkdir()
         (folder / name / "part-0").write_text(answers.get(name, none))
-    return folder
+    return {name: answer.rows(folder / name) for name, answer in sql.answers().items()}
 
 
 def test_the_sound_records_and_their_duplicates_are_right(sent: Path, tmp_path: Path) -> None:
-    check(sent, answered(tmp_path, RIGHT))
+    check("Flink", sent, answered(tmp_path, RIGHT))
 
 
 def test_what_could_be_parsed_of_a_refused_record_may_count(sent: Path, tmp_path: Path) -> None:
-    check(sent, answered(tmp_path, {**RIGHT, "orders_by_colour": "red,2,50.0\ngreen,1,50.0\n"}))
+    check("Flink", sent, answered(tmp_path, {**RIGHT, "orders_by_colour": "red,2,50.0\ngreen,1,50.0\n"}))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,30 @@ def test_what_could_be_parsed_of_a_refused_record_may_count(sent: Path, tmp_path
     ],
 )
 def test_a_wrong_answer_ends_the_benchmark(sent: Path, tmp_path: Path, table: str, answer: str, said: str) -> None:
-    with pytest.raises(AssertionError, match=f"{table} has {said}"):
-        check(sent, answered(tmp_path, {**RIGHT, table: answer}))
+    with pytest.raises(AssertionError, match=f"Flink: {table} has {said}"):
+        check("Flink", sent, answered(tmp_path, {**RIGHT, table: answer}))
+
+
+CHANGES = {
+    "orders_by_day": '"store_id","day","orders","revenue_cents","time","diff"\n'
+    '3,"2026-01-02T00:00:00.000000000",1,100,1,1\n3,"2026-01-02T00:00:00.000000000",1,100,2,-1\n'
+    '3,"2026-01-02T00:00:00.000000000",2,200,2,1\n',
+    "landed_order_placed": '"event_id","time","diff"\na,1,1\nb,1,1\n',
+}
+
+
+@pytest.mark.parametrize(("revenue", "said"), [("200", None), ("201", "1 keys with other sums")])
+def test_changes_of_pathway_are_added_up(sent: Path, tmp_path: Path, revenue: str, said: str | None) -> None:
+    for name, changes in CHANGES.items():
+        (tmp_path / f"{name}.csv").write_text(changes.replace("2,200", f"2,{revenue}"))
+    flinks = answered(tmp_path, RIGHT)
+    answers = flinks | {name: pathway._rows(tmp_path, name) for name in CHANGES}
+    assert answers.keys() == EXPECTED.keys()
+    if said is None:
+        check("Pathway", sent, answers)
+        return
+    with pytest.raises(AssertionError, match=f"Pathway: orders_by_day has {said}"):
+        check("Pathway", sent, answers)
 
 
 def test_every_type_that_the_town_sends_is_read_landed_and_checked() -> None:
@@ -75,12 +98,13 @@ def test_every_type_that_the_town_sends_is_read_landed_and_checked() -> None:
     assert sql.answers().keys() == sql.landed().keys() | sql.views().keys()
 
 
-def test_without_flink_the_benchmark_says_so_in_one_line_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_peer_the_benchmark_says_so_in_one_line_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise SystemExit("setup: no registry\nand more")
 
-    monkeypatch.setattr(peer, "build", fails)
+    for one in (peer, pathway):
+        monkeypatch.setattr(one, "build", fails)
     monkeypatch.setattr(peer.Environment, "built", lambda _: False)
     said: list[str] = []
     assert list(drain.peers(said.append)) == ["limit", "naive", "ours_same", "ours"]
-    assert said == ["without Flink: setup: no registry"]
+    assert said == ["without Flink: setup: no registry", "without Pathway: setup: no registry"]
