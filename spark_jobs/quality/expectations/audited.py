@@ -91,10 +91,7 @@ class Stored:
 
 
 def _in_order(con: duckdb.DuckDBPyConnection, query: str) -> "Iterator[pd.DataFrame]":
-    """The rows of a query as they come, a frame at a time; at least one, which may be empty.
-
-    AT_ONCE rows or fewer are one frame: DuckDB's batches are smaller, and end with each file.
-    """
+    """The rows of a query, a frame at a time; at least one, and one alone for AT_ONCE rows, whatever their files."""
     reader = con.sql(query).to_arrow_reader(min(AT_ONCE, WRITTEN_AT_ONCE))
     batches = [*_about(AT_ONCE, reader)]
     yield as_frame(pa.Table.from_batches(batches, reader.schema))

@@ -15,6 +15,8 @@ SAMPLES = 5
 
 @dataclass(frozen=True)
 class Failure:
+    """An expectation that does not hold: `critical` stops a run, others are told."""
+
     severity: str
     said: str
 

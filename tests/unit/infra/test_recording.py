@@ -14,14 +14,9 @@ def refuse() -> None:
     raise OSError("no broker here")
 
 
-def test_what_was_begun_ends_when_a_later_part_cannot_be_prepared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
-    settings.cache_clear()
+def test_what_was_begun_ends_when_a_later_part_cannot_be_prepared(platform_home: Path) -> None:
     settings().tmp_dir.mkdir(parents=True)
     parts = [Program("first", ("sleep", "60"), nothing), Program("second", ("true",), nothing, prepare=refuse)]
     with pytest.raises(OSError, match="no broker here"), started(parts):
         pass
-    settings.cache_clear()
     assert [child for child in psutil.Process().children() if child.name() == "sleep"] == []
