@@ -8,12 +8,12 @@ import json
 import sys
 from datetime import UTC, datetime
 from shutil import get_terminal_size
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import click
 
 from spark_jobs.client import DoorError, connect
-from spark_jobs.serving.formatting import Answer, Format, printable, text
+from spark_jobs.serving.formatting import Answer, Format, printable, repeated, text
 
 MOMENT = "Answer unqualified names as the platform did then, or when that publication was made."
 
@@ -34,6 +34,8 @@ def sql(statement: str, form: Format, schema: str, as_of: str | None, engine: st
     """Run one statement and show its rows ("-" reads it from stdin)."""
     asked = sys.stdin.read() if statement == "-" else statement
     answer = _by_spark(asked, schema, as_of) if engine == "spark" else _by_the_read_server(asked, schema, as_of)
+    if form == "json" and (reason := repeated(answer.columns)):
+        _refuse(reason)
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     click.echo(text(answer, form, width), nl=False)
 
@@ -55,16 +57,20 @@ def _by_the_read_server(statement: str, schema: str, as_of: str | None) -> Answe
     try:
         return read(statement, schema, as_of)
     except DoorError as error:
-        click.echo(f"tidemark: {printable(str(error))}", err=True)
-        sys.exit(1)
+        _refuse(str(error))
+
+
+def _refuse(reason: str) -> NoReturn:
+    click.echo(f"tidemark: {printable(reason)}", err=True)
+    sys.exit(1)
 
 
 def read(statement: str, schema: str = "serving", as_of: str | None = None) -> Answer:
     """The read server's answer to one SELECT, on a connection of its own. DoorError."""
     with connect() as door:
-        said = door.values(statement, schema, as_of)
+        said = door.lists(statement, schema, as_of)
     names, types = ([column[what] for column in said["columns"]] for what in ("name", "type"))
-    return Answer(tuple(names), tuple(types), [tuple(map(_flat, row.values())) for row in said["rows"]])
+    return Answer(tuple(names), tuple(types), [tuple(map(_flat, row)) for row in said["rows"]])
 
 
 def _flat(value: Any) -> Any:

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -99,12 +99,18 @@ class Door:
         self, statement: str, schema: str = "serving", as_of: str | None = None, values: Values = ()
     ) -> dict[str, Any]:
         """The same as the server's JSON: `meta`, `columns`, `rows`; numbers that are no integers are Decimals."""
-        said = self._ask_sql(statement, schema, as_of, values, "json")
-        answer: dict[str, Any] = json.loads(said, parse_float=Decimal)
-        return answer
+        return _parsed(self._ask_sql(statement, schema, as_of, values, "json"))
+
+    def lists(
+        self, statement: str, schema: str = "serving", as_of: str | None = None, values: Values = ()
+    ) -> dict[str, Any]:
+        """The same with a list for each row, in the order of `columns`, of which two may have one name."""
+        return _parsed(self._ask_sql(statement, schema, as_of, values, "lists"))
 
     def key(self, view: str, schema: str = "serving", as_of: str | None = None, **key: object) -> Rows:
         """The rows of a view whose keys have these values. DoorError."""
+        if absent := [name for name, value in key.items() if value is None]:
+            raise DoorError(f"a key is looked up by its value, and {', '.join(absent)} has none", "refused")
         given = {name: str(value) for name, value in key.items()} | {"format": "arrow", "schema": schema}
         given |= {} if as_of is None else {"as_of": as_of}
         return Rows(self._ask("GET", f"/views/{quote(view, safe='')}?{urlencode(given)}"))
@@ -122,9 +128,7 @@ class Door:
         body = None if asked is None else json.dumps(asked).encode()
         headers = {"Authorization": f"Basic {self._login}", "Content-Type": "application/json"}
         try:
-            self._connection.request(method, path, body, headers)
-            answer = self._connection.getresponse()
-            said = answer.read()
+            answer, said = self._answer(method, path, body, headers)
         except (OSError, HTTPException) as error:
             self._connection.close()
             why = f"does not answer ({error or type(error).__name__}); see `tidemark status`"
@@ -132,6 +136,22 @@ class Door:
         if answer.status != 200:
             raise _refusal(answer.status, said)
         return said
+
+    def _answer(self, *request: Any) -> tuple[HTTPResponse, bytes]:
+        """The server closes a connection that was idle for a while: then on a new one, as asking changes nothing."""
+        try:
+            self._connection.request(*request)
+            answer = self._connection.getresponse()
+        except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
+            self._connection.close()
+            self._connection.request(*request)
+            answer = self._connection.getresponse()
+        return answer, answer.read()
+
+
+def _parsed(said: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(said, parse_float=Decimal)
+    return answer
 
 
 def connect(

@@ -51,12 +51,19 @@ def begin(store: Store, name: str, at: datetime | None = None, keep: timedelta |
         raise LedgerError(f"the pin {name} exists already, as of {pin.now.isoformat()}; choose another name")
     if pin is not None:
         return pin
-    at = at or datetime.now(UTC)
+    at = come(at or datetime.now(UTC))
     publication = store.publication_at(at)
     if publication is None:
         raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
     until = datetime.now(UTC) + keep if keep else None
     return store.begin_pin(name, publication.id, head_at(store, publication, at), at, until)
+
+
+def come(at: datetime) -> datetime:
+    """The moment. LedgerError where it is still to come: nobody knows its answers."""
+    if at > datetime.now(UTC):
+        raise LedgerError(f"{at.isoformat()} has not come yet")
+    return at
 
 
 @contextmanager

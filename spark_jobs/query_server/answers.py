@@ -3,8 +3,9 @@
 request -> checked -> names made -> rows and what was read -> Answer. One at a time; a worker's process has it.
 """
 
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from spark_jobs.publication import pins
 from spark_jobs.publication.pins import PREFIX
 from spark_jobs.query_server import engine
 from spark_jobs.query_server.kept import Kept
+from spark_jobs.query_server.meaning import WHOLE
 from spark_jobs.query_server.moments import Moment, Moments
 from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.query_server.relations import Read, Relations
@@ -82,7 +84,8 @@ class Answers:
 
     def _asked(self, text: str, schema: str, as_of: str | None) -> tuple[Question, tuple[Read, ...]]:
         asked = question(text, MOMENT if as_of is not None else schema_of(schema))
-        return asked, self._give_names(asked.tables, as_of)
+        named = {schema for schema, _ in asked.tables} - {*OF_TABLES}
+        return asked, self._give_names(asked.tables, {schema: self._moment(schema, as_of) for schema in sorted(named)})
 
     def schemas(self) -> list[str]:
         """The schemas that a statement may name."""
@@ -102,9 +105,12 @@ class Answers:
     def look_up(self, name: str, key: Mapping[str, str], schema: str = "serving", as_of: str | None = None) -> Answer:
         """The rows of a view with these values of its keys. Refusal."""
         schema = MOMENT if as_of is not None else schema_of(schema)
-        [read] = self._give_names([(schema, name)], as_of)
-        view = self._moment(schema, as_of).views[name]
-        _refuse_other_columns(view, key)
+        _refuse_tables(schema)
+        moment = self._moment(schema, as_of)
+        if name in moment.views:
+            _refuse_other_keys(moment.views[name], key)
+        [read] = self._give_names([(schema, name)], {schema: moment})
+        view = moment.views[name]
         same = [f"{quote(k, DUCKDB)} = CAST(${k} AS {type_of(view.served_keys[k], DUCKDB)})" for k in key]
         where = f" WHERE {' AND '.join(same)}" if same else ""
         sql = f"SELECT * FROM {quote(schema, DUCKDB)}.{quote(name, DUCKDB)}{where}"
@@ -112,25 +118,24 @@ class Answers:
 
     def list_views(self, schema: str = "serving") -> list[dict[str, Any]]:
         """Each view of the schema: its keys and columns with their types, what it answers, its cut. Refusal."""
-        if schema_of(schema) in OF_TABLES:
-            raise Refusal("refused", f"{schema} has tables, no views")
+        _refuse_tables(schema_of(schema))
         return [_described(view) for _, view in sorted(self._moment(schema_of(schema), None).views.items())]
 
-    def _give_names(self, tables: Any, as_of: str | None) -> tuple[Read, ...]:
-        """Give the engine the names, all of one version of the hot tables."""
+    def _give_names(self, tables: Iterable[tuple[str, str]], moments: Mapping[str, Moment]) -> tuple[Read, ...]:
+        """Give the engine the names, all of one version of the hot tables, and those of a schema of one moment."""
         if not tables:
             return ()
         self._relations.tidy()
         try:
             self._relations.speed.follow()
-            return tuple(self._name(schema, name, as_of) for schema, name in tables)
+            return tuple(self._name(schema, name, moments) for schema, name in tables)
         except NoTable as error:
             raise Refusal("unknown", f"there is nothing to ask yet: {error}") from error
 
-    def _name(self, schema: str, name: str, as_of: str | None) -> Read:
+    def _name(self, schema: str, name: str, moments: Mapping[str, Moment]) -> Read:
         if schema in OF_TABLES:
             return self._relations.table(schema, name)
-        return self._relations.view(schema, name, self._moment(schema, as_of))
+        return self._relations.view(schema, name, moments[schema])
 
     def _moment(self, schema: str, as_of: str | None) -> Moment:
         try:
@@ -155,10 +160,18 @@ def _named(asked: Question, values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(asked.parameters, values, strict=True))
 
 
-def _refuse_other_columns(view: Served, key: Mapping[str, str]) -> None:
+def _refuse_tables(schema: str) -> None:
+    if schema in OF_TABLES:
+        raise Refusal("refused", f"{schema} has tables, no views")
+
+
+def _refuse_other_keys(view: Served, key: Mapping[str, str]) -> None:
     if others := key.keys() - view.served_keys.keys():
         has = f"it has {', '.join(view.served_keys)}" if view.served_keys else "it has none"
         raise Refusal("refused", f"{view.name} has no key {', '.join(sorted(others))}; {has}")
+    for name, value in key.items():
+        if view.served_keys[name] == "BIGINT" and not re.fullmatch(WHOLE, value):
+            raise Refusal("refused", f"{view.name}: {name} is an integer, and {value!r} is none")
 
 
 def _described(view: Served) -> dict[str, Any]:

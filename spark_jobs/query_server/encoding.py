@@ -6,18 +6,20 @@ Arrow table + metadata -> body. Instants are ISO 8601 in UTC, decimals keep all 
 import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from io import StringIO
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from spark_jobs.serving.formatting import plain
+from spark_jobs.query_server.refusal import Refusal
+from spark_jobs.serving.formatting import plain, repeated
 
-Format = Literal["json", "csv", "arrow"]
+Format = Literal["json", "lists", "csv", "arrow"]
 CONTENT: Mapping[Format, str] = {
     "json": "application/json",
+    "lists": "application/json",
     "csv": "text/csv; charset=utf-8",
     "arrow": "application/vnd.apache.arrow.stream",
 }
@@ -38,7 +40,9 @@ TYPES = {
 def encoded(rows: pa.Table, form: Format, meta: Mapping[str, Any]) -> bytes:
     match form:
         case "json":
-            return _json(rows, meta)
+            return _json(rows, meta, _objects(rows.column_names))
+        case "lists":
+            return _json(rows, meta, _list)
         case "csv":
             return _csv(rows)
         case "arrow":
@@ -60,13 +64,24 @@ def type_name(kind: pa.DataType) -> str:
     return TYPES.get(kind, str(kind).upper())
 
 
-def _json(rows: pa.Table, meta: Mapping[str, Any]) -> bytes:
-    """One object: `meta`, `columns`, and `rows`, each an object; a decimal is a number with all its digits."""
-    names = [json.dumps(name) for name in rows.column_names]
+def _json(rows: pa.Table, meta: Mapping[str, Any], row_of: Callable[[Iterable[str]], str]) -> bytes:
+    """One object: `meta`, `columns`, and `rows`, each an object or a list; a decimal has all its digits."""
     values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
-    lines = ("{" + ", ".join(map("{}: {}".format, names, map(_literal, row))) + "}" for row in values)
+    lines = (row_of(map(_literal, row)) for row in values)
     head = f'{{"meta": {json.dumps(meta)},\n "columns": {json.dumps(columns(rows.schema))},\n "rows": [\n'
     return (head + ",\n".join(lines) + "\n]}\n").encode()
+
+
+def _objects(names: Sequence[str]) -> Callable[[Iterable[str]], str]:
+    """Of the values of a row, its object. Refusal where two columns would have one place in it."""
+    if reason := repeated(names):
+        raise Refusal("refused", reason)
+    quoted = [json.dumps(name) for name in names]
+    return lambda values: "{" + ", ".join(map("{}: {}".format, quoted, values)) + "}"
+
+
+def _list(values: Iterable[str]) -> str:
+    return f"[{', '.join(values)}]"
 
 
 def _literal(value: Any) -> str:
@@ -78,7 +93,7 @@ def _literal(value: Any) -> str:
         case Decimal():
             return plain(value)
         case list():
-            return "[" + ", ".join(map(_literal, value)) + "]"
+            return _list(map(_literal, value))
         case dict():
             return "{" + ", ".join(f"{json.dumps(name)}: {_literal(one)}" for name, one in value.items()) + "}"
     return json.dumps(plain(value), ensure_ascii=False)

@@ -39,6 +39,8 @@ def rows(con: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any], mo
     try:
         answer = con.sql(sql, params=dict(values)) if values else con.sql(sql)
         kinds = [str(kind) for kind in answer.types]
+        if "INTERVAL" in kinds:
+            raise Refusal("refused", "a column is an INTERVAL: Spark has two kinds of them; ask for datediff")
         reader = answer.to_arrow_reader(AT_ONCE)
         batches, count = [], 0
         for batch in reader:

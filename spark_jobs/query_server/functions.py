@@ -1,10 +1,11 @@
 """What a statement may compute with: what Spark and this door's engine take alike.
 
-A name that both have is not enough: `dayofweek` begins with 1 in Spark, with 0 in DuckDB. So there is a list, and
-tests/spark/test_second_door.py holds each entry to Spark's own answer; anything else is refused by name.
+A name that both have is not enough: `dayofweek` begins with 1 in Spark, with 0 in DuckDB. So there is a list, of
+functions and of what they may be given, and tests/spark/test_second_door.py holds each entry to Spark's own answer;
+anything else is refused by name. What can be written so that both mean the same is: `meaning`.
 """
 
-from functools import reduce
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -39,78 +40,78 @@ TYPES = frozenset(
 )
 """What a value may be cast to. Numbers are cut to integers by Spark and rounded by DuckDB, and texts of numbers and
 times differ."""
-ARE_TEXTS = (
-    exp.DPipe, exp.Concat, exp.ConcatWs, exp.Lower, exp.MD5, exp.Replace, exp.Substring, exp.Trim, exp.Upper,
-)  # fmt: skip
-WRITTEN_OTHERWISE = ("DOUBLE", "FLOAT", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-"""DuckDB's types whose values are other texts in Spark."""
+EXTRACTED = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
+"""Others begin with another number, or have fractions."""
+TRUNCATED = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+DIGITS = 18
+"""Most places to round to."""
 
 
 def unlike(node: exp.Expression) -> str | None:
     """What of a node is not alike, in words; None where all is."""
     if isinstance(node, exp.Bracket):  # outside of the list an error, or NULL
-        return str(node.sql("spark"))[:80]
+        return _shown(node)
     return _unlike(node) if isinstance(node, exp.Func) else None
 
 
 def _unlike(function: exp.Func) -> str | None:
-    if type(function) not in ALIKE:
-        return str(function.sql("spark"))[:80]
-    if isinstance(function, CASTS) and function.to.this not in TYPES:
+    if type(function) not in ALIKE or not GIVEN.get(type(function), _anything)(function):
+        return _shown(function)
+    if isinstance(function, CASTS) and not _is_alike(function.to):
         return f"a cast to {function.to.sql('spark')}"
     return None
 
 
-def as_in_spark(tree: exp.Query) -> None:
-    """Write into the tree what DuckDB would take otherwise: zeros, whole numbers, days, patterns, NULLs, texts."""
-    for node in [*tree.find_all(exp.Div, exp.Mod, exp.IntDiv)]:
-        if not (isinstance(node.expression, exp.Literal) and float(node.expression.this)):
-            node.set("expression", _not_zero(node.expression))
-    for node in [*tree.find_all(exp.Floor, exp.Ceil)]:
-        if not node.args.get("decimals"):
-            node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")))
-    for node in [*tree.find_all(exp.TsOrDsAdd)]:
-        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("DATE")))
-    for node in [*tree.find_all(exp.Like, exp.ILike)]:
-        if not isinstance(node.parent, exp.Escape) and not _is_plain(node.expression):
-            node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
-    for node in [*tree.find_all(exp.ArrayContains)]:
-        node.replace(exp.Paren(this=exp.Or(this=node.copy(), expression=_null_where_one_is(node.this))))
-    _join_as_in_spark(tree)
+def _is_alike(kind: exp.DataType) -> bool:
+    """A DECIMAL without its digits has others in each engine."""
+    return kind.this in TYPES and (kind.this != exp.DataType.Type.DECIMAL or bool(kind.expressions))
 
 
-def _join_as_in_spark(tree: exp.Query) -> None:
-    """Inner ones first: what is around one has a copy of it."""
-    for node in reversed([*tree.find_all(exp.DPipe, exp.Concat, exp.ConcatWs)]):
-        for part in [*node.iter_expressions()]:
-            if not (isinstance(part, ARE_TEXTS) or part.is_string):
-                part.replace(_alike_as_text(part))
-    for node in [node for node in tree.find_all(exp.Concat) if type(node) is exp.Concat]:
-        joined = reduce(lambda left, right: exp.DPipe(this=left, expression=right), node.expressions)
-        node.replace(exp.Paren(this=joined))
+def _anything(_: exp.Func) -> bool:
+    return True
 
 
-def _is_plain(pattern: exp.Expression) -> bool:
-    return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
+def _by(units: tuple[str, ...], place: str) -> Callable[[exp.Func], bool]:
+    """Whether the unit is one of these."""
+    return lambda function: str(function.args[place]).upper() in units
 
 
-def _null_where_one_is(items: exp.Expression) -> exp.Expression:
-    """NULL where an item of the list is, else false: whether a value is among unknown ones is unknown."""
-    known, every = (exp.Anonymous(this=name, expressions=[items.copy()]) for name in ("list_count", "len"))
-    return exp.Case(ifs=[exp.If(this=exp.LT(this=known, expression=every), true=exp.null())], default=exp.false())
+def _without(place: str) -> Callable[[exp.Func], bool]:
+    return lambda function: function.args.get(place) is None
 
 
-def _alike_as_text(value: exp.Expression) -> exp.Expression:
-    """The value, which is an error where the engines write it otherwise."""
-    kinds = [exp.Literal.string(kind) for kind in WRITTEN_OTHERWISE]
-    is_unlike = exp.In(this=exp.Anonymous(this="typeof", expressions=[value.copy()]), expressions=kinds)
-    text = "a DOUBLE or TIMESTAMP within a text is written otherwise by Spark: cast it to DECIMAL, or to DATE"
-    error = exp.Anonymous(this="error", expressions=[exp.Literal.string(text)])
-    return exp.Case(ifs=[exp.If(this=is_unlike, true=error)], default=value.copy())
+def _places(function: exp.Func) -> bool:
+    places = whole(function.args.get("decimals") or exp.Literal.number(0))
+    return places is not None and 0 <= places <= DIGITS
 
 
-def _not_zero(divisor: exp.Expression) -> exp.Expression:
-    """The divisor, which is an error where it is zero."""
-    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
-    error = exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero: try_divide gives NULL")])
-    return exp.Case(ifs=[exp.If(this=is_zero, true=error)], default=divisor)
+def _part(function: exp.Func) -> bool:
+    """From a place that is written out; as many as are, too."""
+    length = whole(function.args.get("length") or exp.Literal.number(0))
+    return whole(function.args["start"]) is not None and length is not None and length >= 0
+
+
+def whole(value: exp.Expression) -> int | None:
+    """The whole number that is written there; None where it is anything else."""
+    number, sign = (value.this, -1) if isinstance(value, exp.Neg) else (value, 1)
+    is_whole = isinstance(number, exp.Literal) and not number.is_string and number.this.isdecimal()
+    return sign * int(number.this) if is_whole else None
+
+
+def _shown(node: exp.Expression) -> str:
+    return str(node.sql("spark"))[:80]
+
+
+GIVEN: Mapping[type[exp.Expression], Callable[[exp.Func], bool]] = {
+    exp.ArgMax: _without("count"),
+    exp.ArgMin: _without("count"),
+    exp.Ceil: _without("decimals"),
+    exp.DateDiff: _by(("DAY",), "unit"),
+    exp.Extract: _by(EXTRACTED, "this"),
+    exp.Floor: _without("decimals"),
+    exp.Round: _places,
+    exp.Substring: _part,
+    exp.TimestampTrunc: _by(TRUNCATED, "unit"),
+    exp.TsOrDsAdd: _by(("DAY",), "unit"),
+}
+"""What these may be given; the others, anything."""

@@ -63,13 +63,15 @@ class Moments:
     def as_of(self, text: str) -> Moment:
         """A time in ISO 8601 with its zone, or the number of a publication. Refusal."""
         try:
-            at = self._time_of(text)
+            at = pins.come(self._time_of(text))
             publication = self._store.publication_at(at)
             if publication is None:
                 raise Refusal("unknown", f"nothing was published by {at.isoformat()}")
             return self._of("", publication.id, pins.head_at(self._store, publication, at), at)
         except LedgerError as error:
             raise Refusal("unknown", str(error)) from error
+        except OverflowError as error:
+            raise Refusal("refused", f"as_of: {text!r} is no moment that there is") from error
 
     def _time_of(self, text: str) -> datetime:
         if text.isdecimal():

@@ -39,14 +39,24 @@ class Limits:
 class Worker:
     """One process, and the line to it."""
 
-    def __init__(self, nursery: Nursery, number: int, read: asyncio.StreamReader, write: asyncio.StreamWriter) -> None:
-        self.nursery, self._process = nursery, psutil.Process(number)
+    def __init__(
+        self, nursery: Nursery, process: psutil.Process, read: asyncio.StreamReader, write: asyncio.StreamWriter
+    ) -> None:
+        self.nursery, self._process = nursery, process
         self._read, self._write = read, write
 
     @classmethod
     async def start(cls, nursery: Nursery) -> "Worker":
-        """A worker that is ready. Refusal where it ends before."""
-        worker = cls(nursery, *await nursery.worker())
+        """A worker that is ready. Refusal where it ends before, or the machine has no more of what one takes."""
+        try:
+            number, read, write = await nursery.worker()
+        except OSError as error:
+            raise Refusal("broken", f"no worker can be started: {error}") from error
+        try:
+            worker = cls(nursery, psutil.Process(number), read, write)
+        except (psutil.Error, OSError) as error:
+            write.close()
+            raise Refusal("broken", f"a worker ended as it began: {error}; the read server's log says why") from error
         try:
             await worker._reply()
         except BaseException:
@@ -153,12 +163,12 @@ class Pool:
         """Load the definitions anew when their files change; while they cannot be loaded, those of before go on."""
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
-            if (now := definitions()) != self._known:
-                try:
+            try:
+                if (now := definitions()) != self._known:
                     await self._renew()
                     self._known = now
-                except Refusal:
-                    await asyncio.sleep(RETRY_SECONDS)
+            except (Refusal, OSError):
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _renew(self) -> None:
         nursery = Nursery()

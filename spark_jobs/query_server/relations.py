@@ -5,7 +5,7 @@ schema.name -> files or rows in memory, registered -> a view of DuckDB's, made a
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.query_server.kept import Kept
 from spark_jobs.query_server.moments import Moment
 from spark_jobs.query_server.refusal import Refusal
-from spark_jobs.query_server.speed_rows import SpeedRows
+from spark_jobs.query_server.speed_rows import Reached, SpeedRows
 from spark_jobs.storage import duckdb_reader
 
 DUCKDB = Dialect.DUCKDB
@@ -57,10 +57,10 @@ class Relations:
         """Make the name mean the view of the moment. Refusal where the moment has no such view."""
         if name not in moment.views:
             raise Refusal("unknown", f"{schema} has no view {name}: GET /views lists them")
-        view = moment.views[name]
-        self._name(schema, name, serving_plan.answer(view, _Parts(self, schema, moment)))
-        cut = moment.sources[serving_plan.stored_of(view, _Parts(self, schema, moment)).id].cut
-        lsn, at = (self.speed.head, self.speed.at) if moment.head is None else (moment.head, moment.now)
+        view, parts = moment.views[name], _Parts(self, schema, moment)
+        self._name(schema, name, serving_plan.answer(view, parts))
+        cut = moment.sources[serving_plan.stored_of(view, parts).id].cut
+        lsn, at = min(parts.reached) if moment.head is None else (moment.head, moment.now)
         return Read(f"{schema}.{name}", moment.publication, cut, max(lsn, cut), at)
 
     def table(self, schema: str, name: str) -> Read:
@@ -119,6 +119,8 @@ class _Parts:
     schema: str
     moment: Moment
     dialect: Dialect = DUCKDB
+    reached: list[Reached] = field(default_factory=list)
+    """Of the stored views that were named: how far the speed layer has come with each."""
 
     @property
     def now(self) -> datetime | None:
@@ -136,6 +138,7 @@ class _Parts:
         stands_for = (speed.version, source.cut, head)
         read = partial(speed.of, view, source.cut, head)
         name = self.relations.register(f"{self.schema}.{view.id}", read, stands_for)
+        self.reached.append(speed.reached(view, source.cut))
         upper = "" if head is None else f" AND lsn <= {head:d}"
         within = f"SELECT * FROM {name} WHERE lsn > {source.cut:d}{upper}"
         return sequences.counted_now(within, DUCKDB, source.horizon, source.hot_keys)

@@ -24,6 +24,9 @@ from spark_jobs.storage.data_files import Bounds, those_within
 
 IN_ONE = 100_000
 """Rows up to which they are copied into one piece: a scan of many small ones takes longer."""
+Reached = tuple[int, datetime]
+BEHIND_SECONDS = 10.0
+"""How long what is known of a view that the speed layer has set aside is believed."""
 OPEN_SECONDS = 60.0
 """A version that was followed no longer ago has its next ones in the log; older commits are removed after minutes."""
 
@@ -37,6 +40,8 @@ class SpeedRows:
         self._filesystem, self._base = FileSystem.from_uri(tables.path(tables.SPEED_PARTIALS))
         self.version, self._followed = -1, 0.0
         self.head, self.at = 0, datetime.min
+        self._at_head = frozenset[str]()
+        self._behind: dict[tuple[str, int], tuple[float, Reached]] = {}
 
     def follow(self) -> None:
         """Take the newest version. Raises NoTable before the first."""
@@ -64,6 +69,27 @@ class SpeedRows:
         rows = pa.concat_tables([columns.empty_table(), *read])
         return rows.combine_chunks() if rows.num_rows <= IN_ONE else rows
 
+    def reached(self, view: View, above: int) -> Reached:
+        """The last lsn up to which nothing of the view is missing past `above`, and when it was computed.
+
+        That is the head, but for a view that the speed layer has set aside.
+        """
+        if view.column in self._at_head:
+            return self.head, self.at
+        known_at, reached = self._behind.get((view.column, above), (-BEHIND_SECONDS, (above, self.at)))
+        if time.monotonic() - known_at >= BEHIND_SECONDS:
+            reached = self._before_the_hole(view.column, above)
+            self._behind[view.column, above] = time.monotonic(), reached
+        return reached
+
+    def _before_the_hole(self, column: str, above: int) -> Reached:
+        computed = self._computed(above - 1)  # with the last one of the build, where it has not been trimmed
+        last, at = above, min((at for _, at in computed.values()), default=self.at)
+        while column in computed.get(last + 1, ((), at))[0]:
+            last += 1
+            at = computed[last][1]
+        return last, at
+
     def _read(self, path: str, view: View) -> pa.Table:
         there = {field.name for field in self._schema.field(view.column).type}
         columns = {
@@ -84,13 +110,20 @@ class SpeedRows:
         return bool(commit.type != FileType.NotFound)
 
     def _find_head(self) -> None:
-        """The newest lsn that is computed, and when."""
+        """The newest lsn that is computed, when, and for which views."""
         newest = pc.max(self._files["max.lsn"]).as_py() if "max.lsn" in self._files.column_names else None
-        if newest is None or newest == self.head:
-            return
-        bounds: Bounds = {"view": [(row_types.BATCH_ROW, row_types.BATCH_ROW)], "lsn": [(newest, newest)]}
+        if newest is not None:
+            self.head = newest
+            self._at_head, self.at = self._computed(newest - 1).get(newest, (frozenset(), self.at))
+
+    def _computed(self, above: int) -> dict[int, tuple[frozenset[str], datetime]]:
+        """Of each lsn past that, the columns of the views that have partials, and when its own pass ended."""
+        bounds: Bounds = {"view": [(row_types.BATCH_ROW, row_types.BATCH_ROW)], "lsn": [(above + 1, None)]}
         paths = those_within(self._files, bounds)["path"].to_pylist()
-        columns = {"lsn": pc.field("lsn"), "at": pc.field("control", "finished_at")}
-        rows = self._rows(paths, columns, row_types.BATCH_ROW)
-        self.head = newest
-        self.at = pc.max(rows.filter(pc.field("lsn") == newest)["at"]).as_py() or self.at
+        columns = {"lsn": pc.field("lsn"), "at": pc.field("control", "finished_at"), "of": pc.field("control", "views")}
+        computed: dict[int, tuple[frozenset[str], datetime]] = {}
+        for row in self._rows(paths, columns, row_types.BATCH_ROW).to_pylist() if paths else []:
+            if row["lsn"] > above:  # a pass that made up for some views, later, has a row too
+                views, at = computed.get(row["lsn"], (frozenset(), row["at"]))
+                computed[row["lsn"]] = views | set(row["of"]), min(at, row["at"])
+        return computed

@@ -15,7 +15,8 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from spark_jobs.orchestration.interface import PIN
-from spark_jobs.query_server.functions import as_in_spark, unlike
+from spark_jobs.query_server.functions import unlike
+from spark_jobs.query_server.meaning import as_in_spark
 from spark_jobs.query_server.refusal import Refusal
 
 SPARK = "databricks"
@@ -53,7 +54,8 @@ def question(text: str, schema: str) -> Question:
         _refuse_foreign(node)
         if isinstance(node, exp.Placeholder) and node.name not in parameters:
             raise Refusal("refused", f"the parameter {_shown(node)} is refused: this door takes ? and values in order")
-    tables = dict.fromkeys(_qualified(table, schema) for table in tree.find_all(exp.Table) if not _is_local(table))
+    tables = dict.fromkeys(_named(tree, schema))
+    _give_headings(tree)
     as_in_spark(tree)
     try:
         sql = tree.sql(DUCKDB, unsupported_level=sqlglot.ErrorLevel.RAISE)
@@ -104,6 +106,8 @@ def _refuse_foreign(node: exp.Expression) -> None:
     """Refuse a node that is no part of a question, or that Spark and this engine take otherwise."""
     if isinstance(node, NEVER) or (isinstance(node, exp.DDL | exp.DML) and not isinstance(node, exp.Query)):
         raise Refusal("refused", f"{_shown(node)} is refused: this door takes a plain SELECT")
+    if isinstance(node, exp.Lateral) and node.args.get("outer"):
+        raise Refusal("refused", f"LATERAL VIEW OUTER is refused: rows without items would be lost; {ELSEWHERE}")
     if isinstance(node, exp.Lateral) and not isinstance(node.this, LATERAL):
         raise Refusal("refused", f"the table function {_shown(node.this)} is refused; {ELSEWHERE}")
     if isinstance(node, exp.Table):
@@ -123,33 +127,69 @@ def _refuse_table(table: exp.Table) -> None:
         schema_of(table.db.lower())
 
 
-def _is_local(table: exp.Table) -> bool:
-    """Whether the name is that of a WITH, for the engine, too: else it would find one of its own relations by it."""
-    return not table.db and any(table.name.lower() == cte.alias.lower() for cte in _named_around(table))
+def _named(tree: exp.Query, schema: str) -> list[tuple[str, str]]:
+    """Schema and name of each table that is read. What a WITH names gets a name of ours.
+
+    So no name is left that the engine could find among its own relations, whatever it takes the scope of a WITH for.
+    """
+    tables = [(table, _around(table)) for table in tree.find_all(exp.Table)]
+    read = [_qualified(table, schema) for table, around in tables if around is None]
+    for number, cte in enumerate(tree.find_all(exp.CTE)):
+        name = exp.to_identifier(f"with {number}", quoted=True)
+        cte.args["alias"].set("this", name)
+        for table in (table for table, around in tables if around is cte):
+            _call_it(table, table.this)
+            table.set("this", name.copy())
+    return read
+
+
+def _give_headings(tree: exp.Query) -> None:
+    """A column without a name is called what the statement says; the engine would call it what it is told."""
+    while not isinstance(tree, exp.Select):
+        tree = tree.this
+    for column in tree.expressions:
+        if not (column.is_star or isinstance(column, exp.Column | exp.Alias | exp.Aliases)):
+            heading = column.sql("spark", normalize_functions="lower")
+            column.replace(exp.alias_(column.copy(), heading, quoted=True))
+
+
+def _around(table: exp.Table) -> exp.CTE | None:
+    """The WITH around it that gives it its rows."""
+    named = (cte for cte in _named_around(table) if cte.alias.lower() == table.name.lower())
+    return None if table.db else next(named, None)
 
 
 def _named_around(node: exp.Expression) -> Iterator[exp.CTE]:
-    """Those that can be named there: in a WITH those before, and itself where it is recursive."""
-    while (around := node.parent) is not None:
+    """Those that can be named there: in a WITH those before, and itself in the second half of a recursion."""
+    path = [node]
+    while (around := path[-1].parent) is not None:
         if isinstance(around, exp.With):
-            before = around.expressions[: around.expressions.index(node)]
-            yield from before
-            if around.recursive and isinstance(node.this, exp.SetOperation):
-                yield node
+            cte = path[-1]
+            yield from around.expressions[: around.expressions.index(cte)]
+            if around.recursive and isinstance(cte.this, exp.Union) and any(one is cte.this.expression for one in path):
+                yield cte
             around = around.parent
         elif isinstance(around, exp.Query):
             yield from around.ctes
-        node = around
+        path.append(around)
 
 
 def _qualified(table: exp.Table, schema: str) -> tuple[str, str]:
     """Schema and name, in small letters; the statement names both from now on."""
     name = table.name.lower()
-    if not table.db and not table.alias:
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    if not table.db:
+        _call_it(table, exp.to_identifier(name, quoted=True))
     table.set("db", exp.to_identifier(table.db.lower() or schema, quoted=True))
     table.set("this", exp.to_identifier(name, quoted=True))
     return table.db, name
+
+
+def _call_it(table: exp.Table, name: exp.Identifier) -> None:
+    """Columns go on being found by the name that the statement knows it by."""
+    if not table.alias:
+        alias = table.args.get("alias") or exp.TableAlias()
+        alias.set("this", name.copy())
+        table.set("alias", alias)
 
 
 def _shown(node: exp.Expression) -> str:

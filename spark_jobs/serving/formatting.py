@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -37,6 +38,12 @@ def text(answer: Answer, form: Format, width: int | None = None) -> str:
             return _csv(answer)
         case "json":
             return _json(answer)
+
+
+def repeated(names: Sequence[str]) -> str:
+    """In words, that more than one column has a name, as an object has one place for each; empty where none has."""
+    twice = ", ".join(sorted({name for name in names if names.count(name) > 1}))
+    return f"more than one column is called {twice}: give each a name of its own by AS, or ask for CSV" if twice else ""
 
 
 def _table(answer: Answer, width: int | None) -> str:

@@ -10,6 +10,7 @@ import pytest
 from spark_jobs.contracts.row_types import INSTANT
 from spark_jobs.query_server import engine
 from spark_jobs.query_server.functions import ALIKE
+from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.query_server.statement import question
 
 pytestmark = pytest.mark.spark
@@ -21,6 +22,7 @@ ROWS = pa.table(
         "i": [7, -7, 0, None, 3],
         "j": [2, 2, 5, 5, -2],
         "x": [1.5, -2.5, 0.25, None, 1e6],
+        "y": [1.005, 2.675, 98765.435, None, 0.125],
         "s": ["Ab c", "", "ä%_", None, " x "],
         "b": [True, False, None, True, True],
         "d": [dt.date(2026, 3, 1), dt.date(2024, 2, 29), dt.date(2025, 12, 31), None, dt.date(2026, 1, 1)],
@@ -42,7 +44,13 @@ extract(hour from t); date_add(d, 3); date_sub(d, 3); datediff(d, date'2026-01-0
 date_trunc('hour', t)
 date_trunc('day', t); date_trunc('month', t); date_trunc('week', t); unix_micros(t); cast(t as date)
 cast(d as timestamp); cast(i as double); cast(x as decimal(12, 2)); cast('2026-03-01 10:00:00' as timestamp)
-cast('1.5' as double)
+cast('1.5' as double); round(x, 0); round(y, 2); round(y, 18); round(y); round(-y, 2); round(y * 1e12, 2); round(i, 1)
+round(cast(y as decimal(12, 3)), 2); cast(y as decimal(10, 2)); cast(y as decimal(7)); try_cast(y as decimal(3, 2))
+try_cast(s as decimal(10, 2)); ln(i); ln(x); substring(s, 0, 2); substring(s, 0); substring(s, -2); substring(s, -9, 8)
+extract(year from t); extract(quarter from d); extract(month from d); extract(day from d); extract(minute from t)
+date_trunc('year', t); date_trunc('quarter', t); date_trunc('minute', t); date_trunc('second', t); -7 div j; i div -2
+i = '7'; i > ' 2 '; i in ('7', '-7'); i between '0' and '5'; s = '1.5'; x = '1.5'; d = '2026-03-01'; s in ('', '1e3')
+datediff(cast(t as date), d); datediff('2026-03-01', d)
 try_cast('z' as double); try_cast(s as date); cast(i as boolean); timestamp'2026-03-01 10:00:00'; d >= date'2026-01-01'
 t >= timestamp'2026-01-01 00:00:00'; t + interval 1 hour; size(p); array_contains(p, 'x'); array(i, j)
 exists (select 1 from rows r where r.i = rows.j)
@@ -54,8 +62,9 @@ sum(i) over (partition by g order by j, i, x); avg(x) over (partition by g)
 """
 GROUPED = """
 count(*); count(i); count(distinct j); count_if(i > 0); sum(i); sum(x); avg(i); avg(x); min(s); max(t); min(d)
-any_value(g); max_by(i, x); min_by(i, x); bool_and(b); bool_or(b); median(x); stddev(x); stddev_pop(x); stddev_samp(x)
-variance(x); var_pop(x); sum(i) filter (where j > 2)
+any_value(g); max_by(i, x); min_by(i, x); max_by(s, i); min_by(x, i); bool_and(b)
+bool_or(b); median(x); stddev(x); stddev_pop(x); stddev_samp(x); variance(x); var_pop(x)
+max_by(i, x) filter (where j > 2); sum(i) filter (where j > 2)
 """
 
 
@@ -79,7 +88,7 @@ def _told(value: Any) -> Any:
 @pytest.fixture(scope="module")
 def both(spark: Any) -> Any:
     """A statement's rows by Spark and by the door's engine."""
-    schema = "g string, i long, j long, x double, s string, b boolean, d date, t timestamp, p array<string>"
+    schema = "g string, i long, j long, x double, y double, s string, b boolean, d date, t timestamp, p array<string>"
     spark.createDataFrame([tuple(row.values()) for row in ROWS.to_pylist()], schema).createOrReplaceTempView("rows")
     con = engine.connect(256)
     con.register("kept", ROWS)
@@ -87,8 +96,8 @@ def both(spark: Any) -> Any:
     con.execute('CREATE VIEW "serving"."rows" AS FROM kept')
 
     def ask(statement: str) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        by_spark = [tuple(row) for row in spark.sql(statement).collect()]
         by_door = engine.rows(con, question(statement, "serving").sql, {}, 1000)
+        by_spark = [tuple(row) for row in spark.sql(statement).collect()]
         return told(by_spark), told([tuple(row.values()) for row in by_door.to_pylist()])
 
     return ask
@@ -98,6 +107,18 @@ def both(spark: Any) -> Any:
 def test_an_expression_means_the_same(both: Any, entry: str) -> None:
     spark, door = both(f"SELECT {entry} AS value FROM rows")
     assert spark == door
+
+
+DIFFERENT = """
+1.0 / 3; i / 2.5; cast(x as decimal(9, 2)) / 3; try_divide(1.0, j); x div 2; 7.5 div 2; i = '1.5'; i in ('2', '1e3')
+i between '0.5' and 3; i <> '0x10'; datediff(t, d); t - t; avg(cast(x as decimal(9, 2))) over (); 1 / 'a'
+"""
+
+
+@pytest.mark.parametrize("entry", entries(DIFFERENT))
+def test_what_would_be_another_value_is_refused(both: Any, entry: str) -> None:
+    with pytest.raises(Refusal):
+        both(f"SELECT {entry} AS value FROM rows")
 
 
 @pytest.mark.parametrize("entry", entries(GROUPED))

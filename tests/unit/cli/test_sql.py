@@ -19,11 +19,10 @@ SAID = {
         {"name": "share", "type": "DOUBLE"},
         {"name": "pages", "type": "ARRAY<STRING>"},
     ],
-    "rows": [
-        {"store": 3, "share": Decimal("0.5"), "pages": ["/ä", "/b"]},
-        {"store": None, "share": None, "pages": None},
-    ],
+    "rows": [[3, Decimal("0.5"), ["/ä", "/b"]], [None, None, None]],
 }
+
+TWICE = {"columns": [{"name": "a", "type": "BIGINT"}, {"name": "a", "type": "STRING"}], "rows": [[1, "x"]]}
 
 
 @pytest.fixture
@@ -31,13 +30,13 @@ def door(with_passwords: None, monkeypatch: pytest.MonkeyPatch) -> list[tuple[An
     """What it was asked."""
     asked: list[tuple[Any, ...]] = []
 
-    def values(self: Door, *question: Any) -> Any:
+    def lists(self: Door, *question: Any) -> Any:
         asked.append(question)
         if question[0] == "wrong":
             raise DoorError("not understood\x1b[31m", "refused")
-        return SAID
+        return TWICE if question[0] == "twice" else SAID
 
-    monkeypatch.setattr(Door, "values", values)
+    monkeypatch.setattr(Door, "lists", lists)
     return asked
 
 
@@ -57,6 +56,12 @@ def test_rows_come_as_json_csv_and_a_table(door: list[tuple[Any, ...]]) -> None:
         ("SELECT 2", "marts", None),
         ("SELECT 3", "serving", "2026-03-01T10:00:00+00:00"),
     ]
+
+
+def test_columns_of_one_name_keep_their_values(door: list[tuple[Any, ...]]) -> None:
+    assert tidemark("twice", "--format", "csv") == (0, "a,a\n1,x\n")
+    hint = "give each a name of its own by AS, or ask for CSV"
+    assert tidemark("twice", "--format", "json") == (1, f"tidemark: more than one column is called a: {hint}\n")
 
 
 def test_a_refusal_is_one_line_and_a_wrong_moment_is_wrong_usage(door: list[tuple[Any, ...]]) -> None:

@@ -9,7 +9,10 @@ from deltalake import write_deltalake
 
 from spark_jobs.ledger.store import Store
 from spark_jobs.query_server.answers import Answers
+from spark_jobs.query_server.moments import Moment
 from spark_jobs.query_server.refusal import Refusal
+from spark_jobs.query_server.relations import Read, Relations
+from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import servable
@@ -67,6 +70,66 @@ def test_a_new_publication_is_seen_and_a_view_without_a_name_is_not(
         answers.ask(asked)
 
 
+@pytest.mark.parametrize("first_of", ["airline_names", "delay_by_carrier_day"])
+def test_i5_all_names_of_a_statement_are_of_one_publication(
+    answers: Answers, town: Platform, store: Store, monkeypatch: pytest.MonkeyPatch, first_of: str
+) -> None:
+    """One comes in force after the first name was given, the other name looks the same view up."""
+    asked = (
+        "SELECT (SELECT count(*) FROM airline_names) AS names, (SELECT sum(departures) FROM delay_by_carrier_day) AS n"
+    )
+    for carrier in ("Y1", "Y2"):
+        town.land([event("flight_departed"), event("airline_changed", carrier=carrier, name=carrier)])
+    monkeypatch.setattr("spark_jobs.query_server.answers.LATEST_SECONDS", 0)
+    before, view = answers.ask(asked).rows.to_pylist(), Relations.view
+
+    def published(relations: Relations, schema: str, name: str, moment: Moment) -> Read:
+        read = view(relations, schema, name, moment)
+        if name == first_of:
+            store.finish_publication(store.begin_publication("batch", town.build(), cut=town.lsn).id)
+        return read
+
+    monkeypatch.setattr(Relations, "view", published)
+    during = answers.ask(asked)
+    assert during.rows.to_pylist() == before == answers.ask(asked).rows.to_pylist()
+    assert {one.publication for one in during.read} == {0}
+
+
+def test_an_answer_claims_no_lsn_that_a_view_of_it_was_set_aside_at(
+    answers: Answers, town: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.query_server.speed_rows.BEHIND_SECONDS", 0)
+    asked = "SELECT sum(occurrences) AS n FROM word_count"
+    before = answers.ask(asked).meta()
+    every = town.views
+    town.views = Views(tuple(view for view in every if view.name != "word_count"), every.chained)
+    town.land(market(4))
+    town.land(market(5))
+    town.views = every
+    behind = answers.ask(asked).meta()
+    assert (behind["lsn"], behind["as_of"]) == (3, before["as_of"])
+    assert answers.ask("SELECT count(*) AS n FROM orders_by_day").meta()["lsn"] == 5
+    both = answers.ask("SELECT count(*) AS n FROM orders_by_day, word_count").meta()
+    assert (both["lsn"], [one["lsn"] for one in both["read"]]) == (3, [5, 3])
+
+
+def test_c1_the_engines_own_relations_have_no_name_for_a_statement(answers: Answers) -> None:
+    answers.ask("SELECT * FROM sessions")  # its rows are registered from now on
+    hidden = "SELECT view_name FROM duckdb_views", "SELECT * FROM `serving.sessions`"
+    for one in hidden:
+        name = one.partition(" FROM ")[2]
+        for statement in (
+            one,
+            f"WITH RECURSIVE {name} AS ({one} UNION ALL {one}) SELECT * FROM {name}",
+            f"WITH RECURSIVE {name} AS ({one} EXCEPT {one}) SELECT * FROM {name}",
+            "WITH duc\u212adb_views AS (SELECT 1) SELECT * FROM duckdb_views",
+        ):
+            try:
+                assert answers.ask(statement).rows.to_pylist() == [{"1": 1}], statement
+            except Refusal as refusal:
+                assert "serving has no view" in str(refusal), refusal
+
+
 def test_a_moment_that_the_question_names(answers: Answers, town: Platform, store: Store) -> None:
     published = store.publications()[0]
     assert published.done_at is not None
@@ -78,6 +141,9 @@ def test_a_moment_that_the_question_names(answers: Answers, town: Platform, stor
         "2026-01-01T00:00:00": "lacks its zone",
         "2020-01-01T00:00:00Z": "nothing was published by 2020",
         "77": "publication 77 is not there",
+        "9" * 20: "is no moment that there is",
+        "0001-01-01T00:00:00+14:00": "is no moment that there is",
+        "2999-01-01T00:00:00Z": "has not come yet",
     }
     for moment, why in refused.items():
         with pytest.raises(Refusal, match=why):
@@ -91,8 +157,13 @@ def test_a_key_is_looked_up(answers: Answers) -> None:
     assert answers.look_up("orders_by_day", {"store_id": "987654"}).rows.num_rows == 0
     with pytest.raises(Refusal, match="has no key colour; it has store_id, day"):
         answers.look_up("orders_by_day", {"colour": "red"})
-    with pytest.raises(Refusal, match="Could not convert string '4 OR 1=1' to INT64"):
-        answers.look_up("orders_by_day", {"store_id": "4 OR 1=1"})
+    for value in ("4 OR 1=1", "3.5", "1e0", "0x1", ""):
+        with pytest.raises(Refusal, match=r"store_id is an integer, and .* is none"):
+            answers.look_up("orders_by_day", {"store_id": value})
+    with pytest.raises(Refusal, match=r"Could not convert|invalid date field"):
+        answers.look_up("orders_by_day", {"day": "1 OR 1=1"})
+    with pytest.raises(Refusal, match="ops has tables, no views"):
+        answers.look_up("runs", {}, schema="ops")
     with pytest.raises(Refusal, match="serving has no view orders"):
         answers.look_up("orders", {})
 

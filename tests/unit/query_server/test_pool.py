@@ -4,8 +4,10 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from spark_jobs.query_server import nursery, pool
@@ -62,6 +64,33 @@ def test_a_worker_that_dies_is_named_and_the_next_one_answers() -> None:
 
 def test_a_worker_that_takes_too_much_memory_is_ended() -> None:
     assert asked("swell", "one") == ["out_of_memory", "one"]
+
+
+@pytest.mark.parametrize("cause", [psutil.NoSuchProcess(1), OSError(24, "Too many open files")])
+def test_a_place_whose_worker_cannot_start_is_filled_when_the_cause_is_gone(
+    cause: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has ended before it is looked at; no more files for one."""
+    left = [cause, cause]
+
+    def failing(number: int) -> psutil.Process:
+        if left:
+            raise left.pop()
+        return psutil.Process(number)
+
+    async def run() -> Any:
+        workers = Pool(2, Limits(seconds=60, memory_mb=5000))
+        monkeypatch.setattr(pool, "psutil", SimpleNamespace(**{**vars(psutil), "Process": failing}))
+        await workers.open()
+        first = asyncio.create_task(workers.ask({"do": "swell"}))
+        await asyncio.sleep(0)
+        said = await _reply(workers, {"do": "one"})
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await workers.close()
+        return said
+
+    assert asyncio.run(run()) == "one"
 
 
 def test_who_finds_no_free_worker_is_told_that_others_are_asking(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -60,11 +61,26 @@ def test_the_door_answers_its_users_and_nobody_else(url: str, town: Platform) ->
         assert [one["type"] for one in values["columns"]] == ["BIGINT", "DOUBLE"]
         assert values["meta"]["read"][0]["table"] == "serving.orders_by_day"
         assert door.values("SELECT ? AS a, ? AS b", values=["x", 2])["rows"] == [{"a": "x", "b": 2}]
+        twice = "SELECT 1 AS a, 'x' AS a, 2 AS b"
+        assert door.lists(twice)["rows"] == [[1, "x", 2]]
+        assert [column["name"] for column in door.lists(twice)["columns"]] == ["a", "a", "b"]
+        with pytest.raises(DoorError, match="more than one column is called a: give each a name of its own"):
+            door.values(twice)
+        with pytest.raises(DoorError, match="store_id has none"):
+            door.key("orders_by_day", store_id=None)
         first = answer.arrow().to_pylist()[0]
         assert door.key("orders_by_day", store_id=first["store_id"], day=first["day"]).arrow().to_pylist() == [first]
         assert {"orders_by_day", "sessions", "top_sellers"} <= {view["view"] for view in door.views()}
     _logins(url)
     _headers_and_csv(url)
+
+
+def test_a_client_that_was_idle_is_answered(url: str) -> None:
+    """The server closes a connection that nobody uses for five seconds."""
+    with connect() as door:
+        assert door.values("SELECT 1 AS one")["rows"] == [{"one": 1}]
+        time.sleep(7)
+        assert door.values("SELECT 2 AS two")["rows"] == [{"two": 2}]
 
 
 def _logins(url: str) -> None:

@@ -1,6 +1,9 @@
 """One SELECT over the schemas behind the door, and nothing else: each refusal names what it refuses."""
 
+import duckdb
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.query_server.statement import question
@@ -66,6 +69,18 @@ REFUSED = {
     "SELECT pages[0] FROM sessions": "pages[0] is not among",
     "SELECT CAST(1.5 AS BIGINT)": "a cast to BIGINT",
     "SELECT CAST(1.5 AS STRING)": "a cast to STRING",
+    "SELECT CAST(1.5 AS DECIMAL)": "a cast to DECIMAL",
+    "SELECT extract(dow FROM day) FROM orders_by_day": "EXTRACT(DOW FROM day) is not among",
+    "SELECT extract(second FROM now())": "is not among",
+    "SELECT date_trunc('decade', now())": "is not among",
+    "SELECT datediff(month, day, day) FROM orders_by_day": "DATEDIFF(MONTH, day, day) is not among",
+    "SELECT max_by(store_id, orders, 2) FROM orders_by_day": "is not among",
+    "SELECT round(12.5, -1)": "ROUND(12.5, -1) is not among",
+    "SELECT round(12.5, orders) FROM orders_by_day": "is not among",
+    "SELECT ceil(12.55, 1)": "CEIL(12.55, 1) is not among",
+    "SELECT substring(word, occurrences) FROM word_count": "is not among",
+    "SELECT substring(word, 2, -1) FROM word_count": "is not among",
+    "SELECT * FROM sessions LATERAL VIEW OUTER explode(pages) t AS page": "LATERAL VIEW OUTER is refused",
     "SELEC 1": "not understood as Spark's SQL",
     "SELECT " + "(" * 5000 + "1" + ")" * 5000: "not understood as Spark's SQL",
 }
@@ -91,6 +106,10 @@ TAKEN = {
     "SELECT * FROM (WITH a AS (SELECT 1 AS b) SELECT * FROM a) JOIN a": [("serving", "a")],
     "WITH a AS (SELECT * FROM a) SELECT * FROM a": [("serving", "a")],
     "WITH RECURSIVE a AS (SELECT * FROM a) SELECT * FROM a": [("serving", "a")],
+    "WITH RECURSIVE a AS (SELECT * FROM a UNION ALL SELECT * FROM a) SELECT * FROM a": [("serving", "a")],
+    "WITH RECURSIVE a AS (SELECT 1 UNION ALL SELECT 2 FROM a UNION SELECT 3 FROM a) SELECT 1": [("serving", "a")],
+    "WITH RECURSIVE a AS (SELECT 1 EXCEPT SELECT * FROM a) SELECT * FROM a": [("serving", "a")],
+    "WITH a_\u212a AS (SELECT 1 AS n) SELECT n FROM a_k": [],
     "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a WHERE n < 9) SELECT * FROM a": [],
     "WITH duckdb_settings AS (SELECT * FROM duckdb_settings) SELECT 1 FROM duckdb_settings": [
         ("serving", "duckdb_settings")
@@ -106,6 +125,26 @@ TAKEN = {
 @pytest.mark.parametrize(("statement", "tables"), TAKEN.items())
 def test_a_question_names_its_tables(statement: str, tables: list[tuple[str, str]]) -> None:
     assert sorted(question(statement, "serving").tables) == sorted(tables)
+
+
+@pytest.mark.parametrize("statement", TAKEN)
+def test_c1_no_name_is_left_that_the_engine_could_find_among_its_own_relations(statement: str) -> None:
+    left = [
+        table.name
+        for table in sqlglot.parse_one(question(statement, "serving").sql, read="duckdb").find_all(exp.Table)
+        if not table.db
+    ]
+    assert [name for name in left if not name.startswith("with ")] == []
+
+
+def test_a_name_of_with_can_still_be_used_in_the_question() -> None:
+    asked = question("WITH a(n) AS (SELECT 1), b AS (SELECT a.n FROM a) SELECT a.n, c.n FROM a JOIN b AS c", "serving")
+    assert duckdb.sql(asked.sql).fetchall() == [(1, 1)]
+
+
+def test_a_column_is_called_what_the_statement_says() -> None:
+    asked = question("SELECT count(*), 7 / 2, round(1.005D, 2), 1 AS one UNION ALL SELECT 1, 2, 3, 4", "serving")
+    assert duckdb.sql(asked.sql).columns == ["count(*)", "7 / 2", "round(CAST(1.005 AS DOUBLE), 2)", "one"]
 
 
 def test_a_name_without_a_schema_gets_one_and_can_still_be_used_in_the_question() -> None:

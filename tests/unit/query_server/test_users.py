@@ -54,6 +54,27 @@ def test_a_login_that_was_right_is_remembered_until_the_file_changes(file: Path)
         logins.user(login)
 
 
+def test_c1_a_login_that_is_checked_while_its_user_is_removed_is_not_remembered(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check takes a good part of a second; meanwhile the file changes, and somebody else's request sees it."""
+    logins, login = Logins(settings()), basic("eve", users.add(file, "eve", "admin"))
+    users.add(file, "bob", "analyst")
+
+    def hashed(password: str, salt: bytes) -> bytes:
+        shown = users.hashed(password, salt)
+        users.remove(file, "eve")
+        assert logins.remembered(basic("bob", "?")) is None
+        return shown
+
+    monkeypatch.setattr("spark_jobs.query_server.logins.hashed", hashed)
+    logins.user(login)
+    assert logins.remembered(login) is None
+    monkeypatch.undo()
+    with pytest.raises(Refusal, match="this login is wrong"):
+        logins.user(login)
+
+
 def test_a_role_has_its_rights_and_names_who_has_more() -> None:
     User("ann", "analyst").refuse_without("select")
     User("ann", "admin").refuse_without("statements")
