@@ -4,7 +4,6 @@ settings -> supervisord -> parts in the order of their needs, each asked until i
 `down` leaves no process; `reset` leaves no state.
 """
 
-import contextlib
 import fcntl
 import json
 import shutil
@@ -26,6 +25,7 @@ from infra.preflight import Finding, check_running
 from spark_jobs.settings import Settings
 
 ASK_EVERY = 0.25
+END_SECONDS = 60
 LOG_LINES = 20
 STOPPED = {"STOPPED", "EXITED", "FATAL", "UNKNOWN"}
 GIVEN_UP = "it died too often; supervisord has given it up"
@@ -69,6 +69,7 @@ def up(settings: Settings, report: Report, wanted: Sequence[str] = (), *, also: 
 def down(settings: Settings, report: Report) -> list[str]:
     """Stop all parts, the last started first, then supervisord; the answer is what had to be killed."""
     supervisor.require(settings, "down")
+    killed: list[str] = []
     with _alone(settings):
         if control := supervisor.running(settings):
             every = {part.name: part for part in programs(settings)}
@@ -76,8 +77,8 @@ def down(settings: Settings, report: Report) -> list[str]:
                 _stop(settings, [part for part in every.values() if _depth(part, every) == depth], report)
             pid = int((settings.run_dir / "supervisord.pid").read_text())
             control.shutdown()
-            _await_end(pid)
-        return leftovers.end(settings.home)
+            killed = _await_end(pid)
+        return [*killed, *leftovers.end(settings.home)]
 
 
 def restart(settings: Settings, name: str, report: Report) -> None:
@@ -195,10 +196,14 @@ def _failure(settings: Settings, part: Program, said: str, took: float) -> str:
 
 
 def _stop(settings: Settings, parts: Sequence[Program], report: Report) -> None:
-    """Ask all of them to stop, and wait until supervisord has seen (or made) the last one's end."""
+    """Ask all of them to stop, and wait until supervisord has seen (or made) the last one's end.
+
+    A supervisord that an older version or another project started does not know every part.
+    """
     control = Supervisor(settings)
     began = time.monotonic()
-    stopping = {part.name for part in parts if control.states()[part.name].state not in STOPPED}
+    names = {name for name, state in control.states().items() if state.state not in STOPPED}
+    stopping = names & {part.name for part in parts}
     for name in stopping:
         report(Progress(name, "stopping", 0.0))
         control.stop(name)
@@ -210,10 +215,18 @@ def _stop(settings: Settings, parts: Sequence[Program], report: Report) -> None:
         time.sleep(ASK_EVERY)
 
 
-def _await_end(pid: int) -> None:
-    """Wait for supervisord itself; its children are gone by now."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(pid).wait(timeout=30)
+def _await_end(pid: int) -> list[str]:
+    """Wait for supervisord, which first stops parts that only it knows; the answer is what had to be killed."""
+    try:
+        process = psutil.Process(pid)
+        name = process.name()
+        process.wait(timeout=END_SECONDS)
+    except psutil.NoSuchProcess:
+        return []
+    except psutil.TimeoutExpired:
+        process.kill()
+        return [f"{pid} {name}"]
+    return []
 
 
 @contextmanager
