@@ -6,9 +6,10 @@ environment (`TIDEMARK_*`) -> Settings -> everyone. See them all: `tidemark sett
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
 
-from pydantic import Field, computed_field, field_validator, model_validator
+from pydantic import AfterValidator, Field, computed_field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.orchestration import interface
@@ -22,6 +23,14 @@ TOWN_LAYOUT = {**LAYOUT, "views": "spark_jobs/views", "models": "spark_jobs/mode
 TOWN_ORACLE = "spark_jobs.sample.oracle.answers:oracle"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 FOLDERS = tuple(f"{name}_folder" for name in LAYOUT)
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Natural = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+Time = Annotated[float, Field(ge=0)]
+File = Annotated[Path, AfterValidator(lambda file: file.expanduser().absolute())]
+"""A file that a setting names; processes with other working folders mean the same one, and a link stays a link."""
 
 
 class NoPassword(RuntimeError):
@@ -61,9 +70,12 @@ class _Folders:
 
 
 class Settings(_Folders, BaseSettings):
-    """Durations are in the unit that the name ends in; parts listen on `host`, and are reached by `advertised_host`."""
+    """Durations are in the unit that the name ends in; parts listen on `host`, and are reached by `advertised_host`.
 
-    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
+    A variable that is empty counts as one that is not set.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True, env_ignore_empty=True, allow_inf_nan=False)
 
     profile: Literal["embedded", "cluster"] = Field(
         "embedded", description="embedded: everything on this machine under `home`; cluster: the parts run elsewhere."
@@ -88,14 +100,14 @@ class Settings(_Folders, BaseSettings):
         None, description="module:attribute of the project's own answers, to which `verify` holds the served ones."
     )
 
-    kafka_port: int = Field(19092, description="Kafka broker.")
-    kafka_controller_port: int = Field(19093, description="Kafka's KRaft controller.")
-    metastore_port: int = Field(19083, description="Hive metastore.")
-    thrift_port: int = Field(19000, description="Spark Thrift Server (JDBC, PyHive, BI tools).")
-    query_port: int = Field(19080, description="The read server: SQL and keys over HTTP.")
-    query_flight_port: int = Field(19081, description="The read server: Arrow Flight SQL (ADBC, JDBC).")
-    metrics_port: int = Field(19464, description="Metrics of the speed application, as text for Prometheus.")
-    airflow_port: int = Field(18080, description="Airflow's web UI and REST API.")
+    kafka_port: Port = Field(19092, description="Kafka broker.")
+    kafka_controller_port: Port = Field(19093, description="Kafka's KRaft controller.")
+    metastore_port: Port = Field(19083, description="Hive metastore.")
+    thrift_port: Port = Field(19000, description="Spark Thrift Server (JDBC, PyHive, BI tools).")
+    query_port: Port = Field(19080, description="The read server: SQL and keys over HTTP.")
+    query_flight_port: Port = Field(19081, description="The read server: Arrow Flight SQL (ADBC, JDBC).")
+    metrics_port: Port = Field(19464, description="Metrics of the speed application, as text for Prometheus.")
+    airflow_port: Port = Field(18080, description="Airflow's web UI and REST API.")
 
     kafka_servers: str | None = Field(None, description="Bootstrap servers of a Kafka elsewhere.")
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
@@ -105,30 +117,30 @@ class Settings(_Folders, BaseSettings):
         "SCRAM-SHA-512", description="How a SASL protocol proves the password."
     )
     kafka_user: str = Field("tidemark", description="Who logs in at Kafka, where the protocol is a SASL one.")
-    kafka_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
-    kafka_ca_file: Path | None = Field(None, description="PEM: whose brokers' certificates are trusted (SSL).")
-    kafka_certificate_file: Path | None = Field(None, description="PEM: the client's certificate, if brokers ask.")
-    kafka_key_file: Path | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
+    kafka_password_file: File | None = Field(None, description="File with the password; by default a generated one.")
+    kafka_ca_file: File | None = Field(None, description="PEM: whose brokers' certificates are trusted (SSL).")
+    kafka_certificate_file: File | None = Field(None, description="PEM: the client's certificate, if brokers ask.")
+    kafka_key_file: File | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
     kafka_allow_plaintext: bool = Field(False, description="Let profile `cluster` use PLAINTEXT.")
     kafka_outside: str | None = Field(
         None, description="host:port by which clients of another network reach the broker: a listener of its own."
     )
     metastore_uri: str | None = Field(None, description="thrift://host:port of a metastore elsewhere.")
-    metastore_token_file: Path | None = Field(
+    metastore_token_file: File | None = Field(
         None, description="Hadoop file with the token that a metastore elsewhere wants; none: it wants no login."
     )
-    stale_read_ms: int = Field(
+    stale_read_ms: Natural = Field(
         0, description="How old a Delta snapshot a Thrift query may read, to save the look for a newer one."
     )
     thrift_host: str | None = Field(None, description="Host of a Thrift server elsewhere.")
     thrift_user: str = Field("tidemark", description="Who logs in at the Thrift server.")
-    thrift_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
+    thrift_password_file: File | None = Field(None, description="File with the password; by default a generated one.")
     query_host: str | None = Field(None, description="Host of a read server elsewhere.")
     query_user: str = Field("tidemark", description="Who logs in at the read server.")
-    query_password_file: Path | None = Field(None, description="File with the password; by default a generated one.")
-    query_certificate_file: Path | None = Field(None, description="PEM: the read server's certificate; it speaks TLS.")
-    query_key_file: Path | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
-    query_ca_file: Path | None = Field(None, description="PEM: whose certificate of a read server is trusted (TLS).")
+    query_password_file: File | None = Field(None, description="File with the password; by default a generated one.")
+    query_certificate_file: File | None = Field(None, description="PEM: the read server's certificate; it speaks TLS.")
+    query_key_file: File | None = Field(None, description="PEM: the key of that certificate, not encrypted.")
+    query_ca_file: File | None = Field(None, description="PEM: whose certificate of a read server is trusted (TLS).")
     query_statements: int = Field(2, ge=1, description="Statements at once at the read server; others wait.")
     query_seconds: float = Field(60, gt=0, description="How long a statement of the read server may take.")
     query_rows: int = Field(1_000_000, ge=1, description="Rows that an answer of the read server has at most.")
@@ -138,17 +150,17 @@ class Settings(_Folders, BaseSettings):
     airflow_public_url: str | None = Field(None, description="Airflow as browsers reach it, where they come by proxy.")
     warehouse_uri: str | None = Field(None, description="Warehouse folder elsewhere (HDFS, object store).")
     ledger_url: str | None = Field(None, description="SQLAlchemy URL of the ledger; SQLite in `home` by default.")
-    ledger_password_file: Path | None = Field(None, description="File with the password for `ledger_url`.")
+    ledger_password_file: File | None = Field(None, description="File with the password for `ledger_url`.")
     otlp_endpoint: str | None = Field(None, description="URL of an OpenTelemetry collector that is sent the metrics.")
     airflow_database_url: str | None = Field(
         None, description="PostgreSQL URL of Airflow's database (password: PGPASSFILE); SQLite in `home` by default."
     )
 
-    cores: int = Field(2, description="Spark cores (local) and shuffle partitions of each job.")
-    speed_memory_mb: int = Field(1536, description="Heap of the speed application.")
-    thrift_memory_mb: int = Field(2048, description="Heap of the Thrift server.")
-    batch_memory_mb: int = Field(2048, description="Heap of a batch job.")
-    task_memory_mb: int = Field(224, description="Memory of a batch task's engine; what exceeds it goes to disk.")
+    cores: Count = Field(2, description="Spark cores (local) and shuffle partitions of each job.")
+    speed_memory_mb: Count = Field(1536, description="Heap of the speed application.")
+    thrift_memory_mb: Count = Field(2048, description="Heap of the Thrift server.")
+    batch_memory_mb: Count = Field(2048, description="Heap of a batch job.")
+    task_memory_mb: Count = Field(224, description="Memory of a batch task's engine; what exceeds it goes to disk.")
     server_java_options: str = Field(
         "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
         " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000",
@@ -159,53 +171,53 @@ class Settings(_Folders, BaseSettings):
         "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC",
         description="JVM options of a batch job; the default spares short jobs the optimising compiler.",
     )
-    metastore_memory_mb: int = Field(384, description="Heap of the embedded metastore.")
-    kafka_memory_mb: int = Field(512, description="Heap of the embedded broker.")
+    metastore_memory_mb: Count = Field(384, description="Heap of the embedded metastore.")
+    kafka_memory_mb: Count = Field(512, description="Heap of the embedded broker.")
 
-    topic_partitions: int = Field(3, description="Partitions of a topic when it is created.")
-    topic_retention_hours: int = Field(168, description="Kafka's retention of topics that are not compacted.")
+    topic_partitions: Count = Field(3, description="Partitions of a topic when it is created.")
+    topic_retention_hours: Count = Field(168, description="Kafka's retention of topics that are not compacted.")
 
-    max_records_per_batch: int = Field(500_000, description="Kafka records that one micro-batch takes at most.")
-    in_process_records: int = Field(20_000, description="Micro-batches up to this size stay in the driver's process.")
-    in_process_mb: int = Field(64, description="So do at most so many bytes; larger ones go to the workers.")
-    trigger_ms: int = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
-    span_seconds: int = Field(120, description="Length of a span: speed partials of one span share files.")
-    id_window_seconds: int = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
-    id_window_max_ids: int = Field(5_000_000, description="Most ids that the window holds; older ones leave first.")
-    horizon_days: int = Field(7, description="Rows of sequence views older than this enter with the next build.")
-    stretch_max_rows: int = Field(
+    max_records_per_batch: Count = Field(500_000, description="Kafka records that one micro-batch takes at most.")
+    in_process_records: Natural = Field(
+        20_000, description="Micro-batches up to this size stay in the driver's process."
+    )
+    in_process_mb: Natural = Field(64, description="So do at most so many bytes; larger ones go to the workers.")
+    trigger_ms: Natural = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
+    span_seconds: Count = Field(120, description="Length of a span: speed partials of one span share files.")
+    id_window_seconds: Count = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
+    id_window_max_ids: Count = Field(5_000_000, description="Most ids that the window holds; older ones leave first.")
+    horizon_days: Natural = Field(7, description="Rows of sequence views older than this enter with the next build.")
+    stretch_max_rows: Count = Field(
         100_000, description="A key with more rows in a stretch is served as of the last build (sequence views)."
     )
-    lag_alarm_seconds: float = Field(300, description="Alarm when a record has been in Kafka for so long, unread.")
-    retention_alarm_share: float = Field(0.8, description="Alarm when its age is this share of Kafka's retention.")
-    freshness_alarm_seconds: float = Field(
-        120, description="Alarm when records wait and the newest answer is this old."
-    )
-    quarantine_alarm_share: float = Field(0.1, description="Alarm when this share of a topic's records is rejected.")
-    disk_alarm_share: float = Field(0.05, description="Alarm when less than this share of `home`'s disk is free.")
+    lag_alarm_seconds: Time = Field(300, description="Alarm when a record has been in Kafka for so long, unread.")
+    retention_alarm_share: Share = Field(0.8, description="Alarm when its age is this share of Kafka's retention.")
+    freshness_alarm_seconds: Time = Field(120, description="Alarm when records wait and the newest answer is this old.")
+    quarantine_alarm_share: Share = Field(0.1, description="Alarm when this share of a topic's records is rejected.")
+    disk_alarm_share: Share = Field(0.05, description="Alarm when less than this share of `home`'s disk is free.")
     alarms_mail_to: str | None = Field(None, description="Whom Airflow mails alarms to; several with commas between.")
     alarms_mail_from: str | None = Field(None, description="The sender of these mails; the first receiver by default.")
     alarms_smtp: str | None = Field(
         None, description="The mail server, smtp://user@host:587 (STARTTLS) or smtps://user@host:465."
     )
-    alarms_smtp_password_file: Path | None = Field(None, description="File with the password for `alarms_smtp`.")
-    alarms_webhook_file: Path | None = Field(
+    alarms_smtp_password_file: File | None = Field(None, description="File with the password for `alarms_smtp`.")
+    alarms_webhook_file: File | None = Field(
         None, description="File with the URL to which Airflow posts alarms as JSON; such a URL is often a secret."
     )
-    heartbeat_seconds: float = Field(1.0, description="How often the speed application writes its heartbeat.")
+    heartbeat_seconds: float = Field(1.0, gt=0, description="How often the speed application writes its heartbeat.")
 
-    publications_kept_days: int = Field(30, description="How long a publication can be rolled back to or pinned.")
-    served_sample_seconds: float = Field(
+    publications_kept_days: Natural = Field(30, description="How long a publication can be rolled back to or pinned.")
+    served_sample_seconds: Time = Field(
         4.0, description="How long a publication compares the Thrift server's answers with those of the files."
     )
-    history_days: int = Field(
+    history_days: Natural = Field(
         3650, description="Longest age of a pin (what Delta lets readers of `batch.*` travel back), and of a decision."
     )
-    verify_records: int = Field(
+    verify_records: Count = Field(
         200_000, description="A log of more records is verified by a sample, unless `--all`; about as many are in it."
     )
-    verify_keys: int = Field(500, description="Keys of a view that a sample looks at, about.")
-    verify_seconds: float = Field(45.0, description="When a sample ends, whatever is not looked at by then.")
+    verify_keys: Count = Field(500, description="Keys of a view that a sample looks at, about.")
+    verify_seconds: float = Field(45.0, gt=0, description="When a sample ends, whatever is not looked at by then.")
     batch_schedule: str = Field(
         interface.BATCH_SCHEDULE,
         description="When `batch_layer` begins by itself: five fields of cron, as `0 * * * *` for every hour.",
@@ -241,9 +253,9 @@ class Settings(_Folders, BaseSettings):
     task_hours: float = Field(
         interface.TASK_HOURS, gt=0, description="How long a try of a task of Airflow may take; then it is stopped."
     )
-    run_alarm_hours: float = Field(6, description="Alarm when a batch run is still at work so long after it began.")
-    airflow_kept_days: int = Field(30, description="How long Airflow's database and task logs keep a run.")
-    batch_stale_minutes: int = Field(60, description="A batch run without progress for this long may be superseded.")
+    run_alarm_hours: Time = Field(6, description="Alarm when a batch run is still at work so long after it began.")
+    airflow_kept_days: Natural = Field(30, description="How long Airflow's database and task logs keep a run.")
+    batch_stale_minutes: Count = Field(60, description="A batch run without progress for this long may be superseded.")
 
     @model_validator(mode="before")
     @classmethod
@@ -268,6 +280,30 @@ class Settings(_Folders, BaseSettings):
             raise ValueError(f"{text!r} is no cron text of five fields, such as {interface.BATCH_SCHEDULE!r}")
         return text
 
+    @field_validator("schedule_timezone")
+    @classmethod
+    def _zone(cls, name: str) -> str:
+        """A machine may have no data of zones: then Airflow, which has its own, is the first to judge."""
+        if name != "UTC" and (zones := available_timezones()) and name not in zones:
+            raise ValueError(f"{name!r} is no time zone, such as Europe/Vienna")
+        return name
+
+    @model_validator(mode="after")
+    def _apart(self) -> "Settings":
+        """`tidemark reset` removes folders of the home, whose names a project may have too."""
+        theirs = {name: getattr(self, name) for name in FOLDERS}
+        met = [name for name, folder in theirs.items() if folder == self.home or self._is_state(folder)]
+        whole = {"project": self.project, "the clone of Tidemark": ROOT}
+        met += [name for name, folder in whole.items() if folder.is_relative_to(self.home)]
+        if met:
+            raise ValueError(
+                f"TIDEMARK_HOME={self.home} would mix the state with {', '.join(met)}: name another folder"
+            )
+        return self
+
+    def _is_state(self, path: Path) -> bool:
+        return any(path.is_relative_to(place) for place in self.state)
+
     @model_validator(mode="after")
     def _reachable(self) -> "Settings":
         if self.own_name in EVERY_ADDRESS:
@@ -291,7 +327,7 @@ class Settings(_Folders, BaseSettings):
         return self.project == ROOT
 
     def environment(self, *names: str) -> dict[str, str]:
-        """These settings as the variables that give another process the same ones, wherever it works; none: ""."""
+        """These settings as the variables that give another process the same ones, wherever it works; not set: ""."""
         values = {name: getattr(self, name) for name in names}
         return {f"TIDEMARK_{name.upper()}": "" if value is None else str(value) for name, value in values.items()}
 
@@ -347,6 +383,9 @@ class Settings(_Folders, BaseSettings):
     def airflow_page(self) -> str:
         """Where people reach it."""
         return self.airflow_public_url or self.airflow_url
+
+
+FILES = tuple(name for name in Settings.model_fields if name.endswith("_file"))
 
 
 @cache

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from infra.embedded.passwords import write_private
 from infra.embedded.program import Program
-from spark_jobs.settings import FOLDERS, ROOT, Settings
+from spark_jobs.settings import FILES, FOLDERS, ROOT, Settings
 
 # A unix socket's path has 104 bytes on macOS, 108 on Linux, with the final zero.
 LONGEST_SOCKET = 103
@@ -170,7 +170,7 @@ def start(settings: Settings, programs: Sequence[Program]) -> None:
     file = settings.run_dir / "supervisord.conf"
     write_private(file, configuration(settings, programs))
     command = [str(Path(sys.executable).with_name("supervisord")), "-c", str(file)]
-    own = {**os.environ, **settings.environment("home", "project", *FOLDERS)}  # the parts work in other folders
+    own = {**os.environ, **settings.environment("home", "project", *FOLDERS, *FILES)}  # the parts work in other folders
     done = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SupervisorError(f"supervisord does not start: {(done.stdout + done.stderr).strip()}")

@@ -72,7 +72,7 @@ def _known() -> dict[str, str]:
     try:
         return COMMANDS | OF_THE_TOWN if settings().is_town else COMMANDS
     except ValidationError as error:
-        wrong = (f"TIDEMARK_{'_'.join(map(str, of['loc'])).upper()}: {of['msg']}" for of in error.errors())
+        wrong = (": ".join((*(f"TIDEMARK_{name}".upper() for name in of["loc"]), of["msg"])) for of in error.errors())
         raise click.UsageError("\n".join(wrong)) from error
 
 

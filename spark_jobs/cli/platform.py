@@ -1,6 +1,7 @@
 """The commands that run the embedded platform: up, down, status, logs, restart, reset, settings."""
 
 import json
+import shlex
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -136,11 +137,11 @@ def logs(name: str, lines: int) -> None:
 @click.command("settings")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: variable -> value.")
 def show_settings(as_json: bool) -> None:
-    """Print every setting as a line of an environment file: variable, value, meaning, default."""
+    """Print every setting as a line that a shell reads again: variable, value (none: not set), meaning, default."""
     values = current().environment(*Settings.model_fields)
     if as_json:
         click.echo(json.dumps(values, indent=2))
         return
     for (variable, value), field in zip(values.items(), Settings.model_fields.values(), strict=True):
         default = "none" if field.default is None else field.default
-        click.echo(f"{variable}={value}  # {field.description} Default: {default}.")
+        click.echo(f"{variable}={shlex.quote(value) if value else ''}  # {field.description} Default: {default}.")
