@@ -10,6 +10,7 @@ import urllib.request
 from typing import Any
 
 from infra.embedded.airflow import ADMIN
+from infra.embedded.direct import ask
 from infra.embedded.passwords import passwords
 from spark_jobs.settings import Settings
 
@@ -57,7 +58,7 @@ class AirflowApi:
             request.add_header("Authorization", f"Bearer {token}")
         data = json.dumps(body).encode() if body is not None else None
         try:
-            with urllib.request.urlopen(request, data, timeout=SECONDS) as answer:
+            with ask(request, data, seconds=SECONDS) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise AirflowError(

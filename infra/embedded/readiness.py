@@ -6,7 +6,6 @@ Nothing is inferred from a process that runs or a port that is open.
 import json
 import logging
 import socket
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from infra.embedded.direct import ask
 from infra.embedded.program import NotReady
 from spark_jobs.client import connect
 from spark_jobs.serving.sql import thrift_login
@@ -150,10 +150,7 @@ def speed_answers(oldest_seconds: float) -> None:
 
 def airflow_health(url: str) -> dict[str, Any]:
     """Airflow's own view of its parts; needs no login."""
-    with (
-        _asking(f"Airflow at {url}"),
-        urllib.request.urlopen(f"{url}/api/v2/monitor/health", timeout=SECONDS) as answer,
-    ):
+    with _asking(f"Airflow at {url}"), ask(f"{url}/api/v2/monitor/health", seconds=SECONDS) as answer:
         health: dict[str, Any] = json.load(answer)
         return health
 
