@@ -84,7 +84,7 @@ def build(uv: str, environment: Environment) -> None:
     """Fill the environment exactly as locked: what is not in the lock is removed, every file's hash is checked."""
     python = environment.folder / "bin/python"
     (environment.folder / STAMP).unlink(missing_ok=True)
-    if version_of(python) != platform.python_version():
+    if version_of(python) != platform.python_version() or not made_for(environment.folder):
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(environment.folder))
     quiet = () if sys.stderr.isatty() else ("--quiet",)
     run(uv, "pip", "sync", *quiet, "--python", str(python), "--require-hashes", str(environment.lock))
@@ -102,6 +102,14 @@ def version_of(python: Path) -> str:
     except OSError:
         return ""
     return said.stdout.strip() if said.returncode == 0 else ""
+
+
+def made_for(folder: Path) -> bool:
+    """Whether the environment was made in this folder; scripts of one that was moved name a Python that is gone."""
+    try:
+        return f"VIRTUAL_ENV='{folder.resolve()}'" in (folder / "bin/activate").read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 def run(*command: str) -> None:

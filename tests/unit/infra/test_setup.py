@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -59,6 +60,20 @@ def test_an_interrupted_build_is_not_taken_for_a_finished_one(
     with pytest.raises(KeyboardInterrupt):
         setup.build("uv", environment)
     assert not environment.built()
+
+
+def test_an_environment_that_was_moved_is_made_anew_and_one_in_its_place_is_filled(
+    environment: setup.Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = commands(monkeypatch)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment.folder)], check=True)
+    named = environment.folder / "bin/activate"
+    named.write_text(f"VIRTUAL_ENV='{environment.folder}'\n")  # as uv writes it
+    setup.build("uv", environment)
+    assert not any("--clear" in command for command in ran)
+    moved = replace(environment, folder=environment.folder.rename(environment.folder.with_name("moved")))
+    setup.build("uv", moved)
+    assert [command[1:4:2] for command in ran if "--clear" in command] == [("venv", "--clear")]
 
 
 def test_every_file_is_checked_against_the_locks_hashes(
