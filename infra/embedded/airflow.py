@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from infra.embedded.airflow_connections import connections
 from infra.embedded.passwords import passwords, write_private
@@ -177,12 +178,22 @@ def clean(settings: Settings) -> int:
     )
     if done.returncode:
         raise CleanFailed(f"`airflow db clean` ended with exit code {done.returncode}: {done.stderr[-2000:]}")
-    every = (settings.airflow_dir / "logs").rglob("*.log")
-    logs = [file for file in every if file.stat().st_mtime < before.timestamp()]
-    for file in logs:
-        file.unlink()
-        with suppress(OSError):  # the folder has others
-            file.parent.rmdir()
+    return remove_logs(settings.airflow_dir / "logs", before)
+
+
+def remove_logs(folder: Path, before: datetime) -> int:
+    """Remove log files that are older, and what is empty then, up to `folder`; returns how many files.
+
+    An empty folder that is young stays: a task may be about to write into it.
+    """
+    old = [path for path in folder.rglob("*") if path.lstat().st_mtime < before.timestamp()]
+    logs = [path for path in old if path.suffix == ".log" and path.is_file()]
+    emptied = {parent for log in logs for parent in log.parents if parent.is_relative_to(folder)} - {folder}
+    for log in logs:
+        log.unlink()
+    for path in sorted({path for path in old if path.is_dir()} | emptied, reverse=True):  # the inner ones come first
+        with suppress(OSError):  # it has others
+            path.rmdir()
     return len(logs)
 
 

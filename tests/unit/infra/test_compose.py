@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from infra.embedded.programs import programs
+from infra.embedded.supervisor import LOG_BACKUPS, LOG_BYTES
 from spark_jobs.settings import ROOT, Settings, settings
 
 FILE = ROOT / "docker-compose.yml"
@@ -47,6 +48,11 @@ def test_every_lasting_service_is_asked_whether_it_is_ready():
     asked = {name: service["healthcheck"]["test"][-1] for name, service in SERVICES.items() if "healthcheck" in service}
     assert set(SERVICES) - set(asked) == {"generator"}
     assert all(asked[name] == name for name in PARTS - {"generator"})
+
+
+def test_the_log_of_each_service_takes_as_much_room_as_in_the_embedded_profile():
+    room = {"max-size": LOG_BYTES.lower().removesuffix("b"), "max-file": str(LOG_BACKUPS + 1)}
+    assert all(service["logging"] == {"driver": "json-file", "options": room} for service in SERVICES.values())
 
 
 def test_only_the_doors_of_people_are_published_and_only_on_loopback():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,21 @@ def test_airflows_configuration_and_login_are_private_and_survive_a_percent_sign
     conf.read(files[0])
     assert conf["logging"]["base_log_folder"] == str(here.airflow_dir / "logs")
     assert json.loads(files[1].read_text()) == {"admin": passwords(here)["airflow_admin_password"]}
+
+
+def test_old_task_logs_go_with_the_folders_that_they_leave_empty(tmp_path: Path) -> None:
+    old, young = (tmp_path / f"dag_id=a/run_id={day}/task_id=t/attempt=1.log" for day in ("old", "young"))
+    gone = tmp_path / "dag_id=b/run_id=x/task_id=t"  # empty since long ago
+    begun = tmp_path / "dag_id=c/run_id=x"
+    for folder in (old.parent, young.parent, gone, begun):
+        folder.mkdir(parents=True)
+    for file in (old, young):
+        file.touch()
+    for path in (old, gone, gone.parent, gone.parent.parent):
+        os.utime(path, (0, 0))
+    assert airflow.remove_logs(tmp_path, datetime.now(UTC) - timedelta(days=1)) == 1
+    kept = {begun, begun.parent, young, *list(young.parents)[:3]}
+    assert set(tmp_path.rglob("*")) == kept
 
 
 def test_a_mail_server_is_spoken_to_encrypted_unless_its_scheme_says_plain(here: Settings) -> None:
