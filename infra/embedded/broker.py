@@ -107,9 +107,16 @@ def prepare(settings: Settings) -> None:
 
 
 def write_properties(settings: Settings, properties: Mapping[str, str]) -> None:
-    """A private file: it may have passwords. In Java's files of properties a backslash is two."""
-    lines = (f"{key}={value}\n" for key, value in properties.items())
-    write_private(properties_file(settings), "".join(lines).replace("\\", "\\\\"))
+    """A private file: it may have passwords."""
+    lines = (f"{key}={_escaped(value)}\n" for key, value in properties.items())
+    write_private(properties_file(settings), "".join(lines))
+
+
+def _escaped(value: str) -> str:
+    """A value in Java's files of properties: a backslash is two, what is not ASCII goes by its UTF-16 units."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
+    return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
 
 
 def format_log(settings: Settings, users: Mapping[str, str]) -> None:

@@ -26,7 +26,14 @@ def environment(settings: Settings, program: Program, inherited: Mapping[str, st
     kept = {name: value for name, value in inherited.items() if not name.startswith(FOREIGN)}
     proxies = {name: ",".join(filter(None, [inherited.get(name), LOCAL])) for name in ("NO_PROXY", "no_proxy")}
     mark = {leftovers.MARK: program.name, **settings.environment("home")}
-    return {**kept, **proxies, "PYTHONUNBUFFERED": "1", **program.environment, **mark}
+    return {**kept, **proxies, **_locale(inherited), "PYTHONUNBUFFERED": "1", **program.environment, **mark}
+
+
+def _locale(inherited: Mapping[str, str]) -> dict[str, str]:
+    """A JVM takes the encoding of paths from the locale, and finds no home with an umlaut in one without UTF-8."""
+    spoken = next(filter(None, map(inherited.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    is_utf8 = spoken.lower().replace("-", "").endswith("utf8")
+    return {} if is_utf8 else {"LC_ALL": "C.UTF-8"}
 
 
 def main() -> None:

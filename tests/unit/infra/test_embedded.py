@@ -119,6 +119,29 @@ def test_the_broker_unpacks_native_code_below_home_and_not_in_tmp(here: Settings
     assert f"-Djava.io.tmpdir={here.tmp_dir}" in broker.program(here).command
 
 
+def test_java_reads_a_home_with_letters_outside_ascii_as_it_is_called(tmp_path: Path) -> None:
+    here = Settings(home=tmp_path / "jürgen \\ 🌊")
+    broker.write_properties(here, {"log.dirs": str(here.kafka_dir)})
+    written = broker.properties_file(here).read_bytes().decode("ascii")
+    assert written == f"log.dirs={tmp_path}/j\\u00fcrgen \\\\ \\ud83c\\udf0a/kafka\n"
+
+
+@pytest.mark.parametrize(
+    ("inherited", "spoken"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LC_ALL": "C", "LANG": "de_AT.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "de_AT.ISO-8859-1"}, "C.UTF-8"),
+        ({"LC_ALL": "", "LANG": "de_AT.utf8"}, ""),
+        ({"LC_CTYPE": "C.UTF-8", "LANG": "C"}, None),
+    ],
+)
+def test_a_part_has_a_locale_in_which_paths_are_utf_8(
+    here: Settings, inherited: dict[str, str], spoken: str | None
+) -> None:
+    assert environment(here, Program("x", ("true",), ready=nothing), inherited).get("LC_ALL") == spoken
+
+
 @pytest.mark.parametrize(
     ("act", "command"),
     [
