@@ -53,16 +53,32 @@ def version_of(java: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def behind(java: Path) -> Path | None:
+    """The program of the JDK that `java` starts: itself, or another where it is a shim (asdf, jenv, mise).
+
+    None where neither it nor Java's own answer leads to one.
+    """
+    if (java.resolve().parent.parent / "bin/java").exists():
+        return java
+    command = [str(java), "-XshowSettings:properties", "-version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stderr
+    home = re.search(r"^\s*java\.home = (.+)$", said, re.MULTILINE)
+    if home is None or not (program := Path(home.group(1)) / "bin/java").exists():
+        return None
+    return program
+
+
 @cache
 def find_java() -> Path:
     """The first supported `java`; raises NoJava with what was found instead."""
     refused = []
     for path in candidates():
         version = version_of(path)
-        if version in SUPPORTED:
-            return path
+        if version in SUPPORTED and (java := behind(path)):
+            return java
         if version is not None:
-            refused.append(f"{path} is Java {version}")
+            what = "of no JDK" if version in SUPPORTED else f"Java {version}"
+            refused.append(f"{path} is {what}")
     raise NoJava("; ".join(refused) or "no java program on PATH, and JAVA_HOME is not set")
 
 
