@@ -4,6 +4,7 @@ spark_properties + settings -> `home`/run/thrift.conf -> spark-submit of Spark's
 Who logs in needs the password of `home`/run/thrift.login (mode 0600), which the class of `infra/login.py` reads.
 """
 
+import shlex
 from pathlib import Path
 
 from infra.embedded.passwords import passwords, write_private
@@ -47,14 +48,16 @@ def thrift_properties(settings: Settings) -> dict[str, str]:
 
 def login_options(settings: Settings) -> str:
     """JVM options by which HiveServer2 finds the class that checks logins, and that the user and the password."""
-    return f"-Dhive.server2.custom.authentication.class={LOGIN} -Dtidemark.login={_login_file(settings)}"
+    options = (f"-Dhive.server2.custom.authentication.class={LOGIN}", f"-Dtidemark.login={_login_file(settings)}")
+    return shlex.join(options)
 
 
 def prepare(settings: Settings) -> None:
     (settings.tmp_dir / "hive-local").mkdir(parents=True, exist_ok=True)  # Hive looks into it at each session's end
-    file = _properties_file(settings)
     write_login(settings)
-    file.write_text("".join(f"{key} {value}\n" for key, value in thrift_properties(settings).items()))
+    lines = (f"{key} {value}\n" for key, value in thrift_properties(settings).items())
+    text = "".join(lines).replace("\\", "\\\\")  # in Java's files of properties a backslash is two
+    _properties_file(settings).write_text(text, encoding="utf-8")
 
 
 def write_login(settings: Settings) -> None:

@@ -5,6 +5,7 @@ infra/conf/spark-defaults.conf + settings -> properties -> a session, or the Thr
 
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,14 +54,14 @@ def spark_properties(settings: Settings) -> dict[str, str]:
 def _embedded(settings: Settings) -> dict[str, str]:
     """One machine: local cores, and every temporary file under `home`."""
     tmp = settings.tmp_dir
-    log = CONF / "log4j2.properties"
-    own = f"-Duser.timezone=UTC -Djava.io.tmpdir={tmp} -Dderby.system.home={tmp} -Dlog4j2.configurationFile={log}"
+    own = ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={tmp}", f"-Dderby.system.home={tmp}"]
+    own.append(f"-Dlog4j2.configurationFile={CONF / 'log4j2.properties'}")
     if settings.metastore_token:
-        own += f" -Dhadoop.token.files={settings.metastore_token}"
+        own.append(f"-Dhadoop.token.files={settings.metastore_token}")
     return read_properties(CONF / "spark-embedded.conf") | {
         "spark.master": f"local[{settings.cores}]",
         "spark.local.dir": str(tmp),
-        "spark.driver.extraJavaOptions": " ".join((own, *archived_classes("spark"))),
+        "spark.driver.extraJavaOptions": shlex.join((*own, *archived_classes("spark"))),  # split again by its launcher
         "spark.hadoop.hive.exec.scratchdir": f"{tmp}/hive",
         "spark.hadoop.hive.exec.local.scratchdir": f"{tmp}/hive-local",
         "spark.hadoop.hive.downloaded.resources.dir": f"{tmp}/hive-resources",

@@ -3,6 +3,7 @@
 import configparser
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -124,6 +125,20 @@ def test_java_reads_a_home_with_letters_outside_ascii_as_it_is_called(tmp_path: 
     broker.write_properties(here, {"log.dirs": str(here.kafka_dir)})
     written = broker.properties_file(here).read_bytes().decode("ascii")
     assert written == f"log.dirs={tmp_path}/j\\u00fcrgen \\\\ \\ud83c\\udf0a/kafka\n"
+
+
+def test_a_home_with_a_blank_a_quote_and_a_backslash_reaches_sparks_jvm_whole(tmp_path: Path) -> None:
+    """Spark's launcher takes Java's options apart at blanks, as a shell does, after it has read the file's escapes."""
+    here = Settings(home=tmp_path / "it's a \\ home")
+    here.run_dir.mkdir(parents=True)
+    thrift.prepare(here)
+    lines = (here.run_dir / "thrift.conf").read_text(encoding="utf-8").replace("\\\\", "\\").splitlines()
+    (line,) = (line for line in lines if line.startswith("spark.driver.extraJavaOptions "))
+    options = {option.partition("=")[0]: option.partition("=")[2] for option in shlex.split(line)}
+    assert options["-Djava.io.tmpdir"] == options["-Dderby.system.home"] == str(here.tmp_dir)
+    assert options["-Dhadoop.token.files"] == str(here.own_metastore_token)
+    assert options["-Dtidemark.login"] == str(here.run_dir / "thrift.login")
+    assert f"spark.local.dir {here.tmp_dir}" in lines
 
 
 @pytest.mark.parametrize(
