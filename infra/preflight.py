@@ -11,8 +11,8 @@ import platform
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,14 +81,23 @@ def install(what: str) -> str:
     return f"Install it: `{own}`" + "".join(f"; {name}: `{command}`" for name, command in commands.items())
 
 
+def check_built() -> list[Finding]:
+    """What the environments need once they are there: Python, venv, Java, memory."""
+    return [*_python(), *_java(), *_memory()]
+
+
 def check_setup(folder: Path = ROOT) -> list[Finding]:
-    """What building the environments needs: Python, venv, Java, disk, memory."""
-    return [*_python(), *_java(), *_disk(folder, SETUP_DISK_GB), *_memory()]
+    """What building the environments needs: the same, and disk."""
+    return [*check_built(), *_disk(folder, SETUP_DISK_GB)]
 
 
-def check_running(home: Path, host: str, ports: Mapping[str, int]) -> list[Finding]:
-    """What starting the platform needs; `ports` are settings' names and their values."""
-    return [*_java(), *_disk(home, RUN_DISK_GB), *_memory(), *_ports(host, ports)]
+def check_running(home: Path, host: str, ports: Mapping[str, int], *, ran_before: bool = False) -> list[Finding]:
+    """What starting the platform needs; `ports` are settings' names and their values.
+
+    Little disk does not stop one that ran before: only while it runs does it expire and remove what is old.
+    """
+    disk = [replace(found, blocking=not ran_before) for found in _disk(home, RUN_DISK_GB)]
+    return [*_java(), *disk, *_memory(), *_ports(host, ports)]
 
 
 def check_change_data() -> list[Finding]:
@@ -176,13 +185,12 @@ def holder(port: int) -> str:
     return ""
 
 
-def main() -> int:
-    """Print what is missing for `make setup`; exit code 1 when it cannot go on."""
-    findings = check_setup()
+def tell(findings: Sequence[Finding]) -> int:
+    """Print what is missing; exit code 1 when it cannot go on."""
     for finding in findings:
         print(f"{'missing' if finding.blocking else 'note'}: {finding.sentence()}", file=sys.stderr)
     return int(any(finding.blocking for finding in findings))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tell(check_setup()))

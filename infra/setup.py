@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -130,9 +131,14 @@ def finished(since: float) -> None:
     print(f"      done in {time.monotonic() - since:.0f} s", flush=True)
 
 
-def build_environments(with_tools: bool) -> None:
+def missing(environments: Sequence[Environment]) -> list[preflight.Finding]:
+    """What this machine lacks; room for what is built already is no longer needed."""
+    is_built = all(environment.built() for environment in environments) and jars.PLATFORM.target.exists()
+    return preflight.check_built() if is_built else preflight.check_setup()
+
+
+def build_environments(environments: Sequence[Environment]) -> None:
     uv = None
-    environments = [environment.with_tools(with_tools) for environment in ENVIRONMENTS]
     for number, environment in enumerate(environments, start=1):
         if environment.built():
             step(number, f"{environment.name}: as locked")
@@ -173,9 +179,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("tools", nargs="?", choices=["develop"], help="with the tools for checks, tests, benchmarks")
     parser.add_argument("--no-archives", action="store_true", help="for an image: `python -m infra.archives` is later")
     wanted = parser.parse_args(arguments)
-    if preflight.main() != 0:
+    environments = [environment.with_tools(wanted.tools is not None) for environment in ENVIRONMENTS]
+    if preflight.tell(missing(environments)) != 0:
         return 1
-    build_environments(with_tools=wanted.tools is not None)
+    build_environments(environments)
     fetch_jars()
     if not wanted.no_archives:
         archive_classes()

@@ -21,7 +21,7 @@ from infra.embedded.passwords import passwords
 from infra.embedded.program import NotReady, Program
 from infra.embedded.programs import programs
 from infra.embedded.supervisor import Supervisor
-from infra.preflight import Finding, check_running
+from infra.preflight import Finding, check_running, tell
 from spark_jobs.settings import Settings
 
 ASK_EVERY = 0.25
@@ -128,8 +128,11 @@ def _start_supervisor(settings: Settings, every: Sequence[Program]) -> None:
     """A fresh supervisord, after what an earlier one left behind is gone and the machine can carry the platform."""
     leftovers.end(settings.home)
     ports = {name: getattr(settings, name) for part in every for name in part.ports}
-    if findings := [found for found in check_running(settings.home, settings.host, ports) if found.blocking]:
-        raise PlatformError("\n".join(map(Finding.sentence, findings)))
+    ran_before = _settings_file(settings).exists()
+    findings = check_running(settings.home, settings.host, ports, ran_before=ran_before)
+    if blocking := [found for found in findings if found.blocking]:
+        raise PlatformError("\n".join(map(Finding.sentence, blocking)))
+    tell(findings)
     _settings_file(settings).write_text(settings.model_dump_json())
     supervisor.start(settings, every)
 

@@ -1,12 +1,15 @@
 """What the machine lacks is named, with the command that installs it."""
 
+import re
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from infra import preflight
+from infra import jars, preflight, setup
+from infra.embedded import lifecycle, supervisor
 from infra.embedded.programs import programs
 from spark_jobs.settings import Settings
 from spark_jobs.storage import java
@@ -65,6 +68,29 @@ def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_little_disk_is_named_with_its_folder(tmp_path: Path) -> None:
     (finding,) = preflight._disk(tmp_path / "not/yet/there", 10**9)
     assert str(tmp_path) in finding.what
+
+
+def test_little_disk_stops_a_first_start_and_is_a_note_to_a_platform_that_ran_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = Settings(home=tmp_path)
+    here.run_dir.mkdir()
+    monkeypatch.setattr(preflight, "RUN_DISK_GB", 10**9)
+    monkeypatch.setattr(supervisor, "start", lambda settings, every: None)
+    with pytest.raises(lifecycle.PlatformError, match="GB are needed"):
+        lifecycle._start_supervisor(here, [])
+    (here.run_dir / "settings.json").write_text("{}")
+    lifecycle._start_supervisor(here, [])
+    assert re.match(r"note: .* GB are needed", capsys.readouterr().err)
+
+
+def test_room_for_environments_is_asked_for_only_where_one_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "SETUP_DISK_GB", 10**9)
+    monkeypatch.setattr(jars, "PLATFORM", replace(jars.PLATFORM, target=Path("/")))
+    for is_built in (True, False):
+        monkeypatch.setattr(setup.Environment, "built", lambda environment, answer=is_built: answer)
+        lacks = [finding.what for finding in setup.missing(setup.ENVIRONMENTS) if "GB are needed" in finding.what]
+        assert bool(lacks) is not is_built
 
 
 def test_little_memory_is_a_note_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
