@@ -12,7 +12,7 @@ from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import LedgerError, Sessions
-from spark_jobs.ledger.schema import Build, HotKey, Pin, Promotion, Publication, PublicationView, ServingView
+from spark_jobs.ledger.schema import Build, HotKey, Pin, Promotion, Publication, PublicationView, Run, ServingView
 from spark_jobs.ledger.source import Source
 
 INTENT = select(Publication).where(Publication.state == "intent")
@@ -141,6 +141,19 @@ class Publications(Sessions):
                 )
                 for row in rows
             }
+
+    def forget_view(self, view_id: str) -> None:
+        """The view's tables are removed: no publication that can be read shows it, and no run can publish it.
+
+        The versions of its tables would begin again if it came back, and mean something else.
+        """
+        live = select(Publication.id).where(Publication.state.in_(LIVE))
+        unfinished = select(Run.run_id).where(Run.state.in_(("active", "failed")))
+        with self.write() as session:
+            shows = PublicationView.view_id == view_id
+            session.execute(delete(PublicationView).where(shows, PublicationView.publication_id.in_(live)))
+            session.execute(delete(Build).where(Build.view_id == view_id, Build.run_id.in_(unfinished)))
+            session.execute(delete(HotKey).where(HotKey.view_id == view_id))
 
     def lowest_live_cut(self) -> int:
         """The lsn up to which nobody reads speed partials; 0 when nothing was published."""

@@ -1,7 +1,9 @@
 """`view retire`: remove all of a view that nobody computes any more, but for its text.
 
-id of a view whose file is gone -> no reader needs it -> its serving name and its batch tables are removed. The ledger
-keeps its text, so that the id never means something else; its partials go with the next trims.
+id of a view whose file is gone -> no reader needs it -> its serving name goes, publications show it no more, and its
+batch tables are removed. The ledger keeps its text, so that the id never means something else; its partials go with the
+next trims. If the file comes back, the view begins as a new one does: a rollback or a pin of a past moment does not
+show what was removed.
 """
 
 import re
@@ -12,6 +14,7 @@ from pyarrow.fs import FileSystem, FileType
 from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication.names import Execute, serving_views
+from spark_jobs.publication.publish import deciding, guarded
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
 
@@ -21,22 +24,35 @@ class StillNeeded(LedgerError):
 
 
 def retire(execute: Execute, views: Views, store: Store, view_id: str) -> list[str]:
-    """Remove the view; returns what was removed. Raises StillNeeded; LedgerError if there never was such a view."""
+    """Remove the view; returns what was removed.
+
+    Raises StillNeeded; RunActive while a run is at work; LedgerError if there never was such a view.
+    """
     if view_id not in store.view_texts():
         raise LedgerError(f"no layer ever computed a view {view_id}; `tidemark views` lists those that there are")
-    if reasons := list(_needed(views, store, view_id)):
-        raise StillNeeded(f"{view_id} is still needed: {'; '.join(reasons)}")
-    removed = []
+    with store.maintenance("retire"), deciding(store) as held:
+        if reasons := list(_needed(views, store, view_id)):
+            raise StillNeeded(f"{view_id} is still needed: {'; '.join(reasons)}")
+        alone = guarded(execute, held)
+        return [*_remove_name(alone, views, store, view_id), *_remove_tables(alone, store, view_id)]
+
+
+def _remove_name(execute: Execute, views: Views, store: Store, view_id: str) -> Iterator[str]:
+    """Its serving name, unless another version has it."""
     name = re.sub(r"_v\d+$", "", view_id)
     if name not in views.served and name in serving_views(execute, "serving"):
         execute(f"DROP VIEW {tables.serving(name)}")
         store.forget_serving_sql(name)
-        removed.append(tables.serving(name))
+        yield tables.serving(name)
+
+
+def _remove_tables(execute: Execute, store: Store, view_id: str) -> Iterator[str]:
+    """Its batch tables. The ledger forgets their versions first: those of tables made anew begin at 0 again."""
+    store.forget_view(view_id)
     for table in batch_tables(view_id):
         if _remove(table):
             execute(f"DROP TABLE IF EXISTS {table}")
-            removed.append(table)
-    return removed
+            yield table
 
 
 def _needed(views: Views, store: Store, view_id: str) -> Iterator[str]:

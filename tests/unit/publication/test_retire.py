@@ -5,14 +5,21 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
+from spark_jobs.ledger.schema import Run
+from spark_jobs.ledger.source import UNBUILT
 from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.ledger.turns import RunActive
 from spark_jobs.publication import pins
+from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.publication.retire import StillNeeded, retire
+from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.storage import tables
 from tests.publishing import VIEWS, Server, built, computed, publish
@@ -61,6 +68,51 @@ def test_a_view_that_a_pin_shows_is_needed(server: Server, store: Store) -> None
     with pytest.raises(StillNeeded, match="pin p shows it"):
         retire(server, WITHOUT, store, "word_count")
     assert Path(tables.path("batch.word_count")).exists()
+
+
+def test_a_view_that_comes_back_begins_without_a_build(server: Server, store: Store) -> None:
+    retire(server, WITHOUT, store, "word_count")
+    assert "word_count" not in store.current_sources()
+    ensure_serving(server, VIEWS, store)
+    assert store.current_sources()["word_count"] == UNBUILT, "a build goes on from nothing, as for a new view"
+    assert "lsn > 0" in server.texts["serving.word_count"]
+
+
+def test_a_rollback_shows_no_version_of_a_table_that_was_removed_and_made_anew(server: Server, store: Store) -> None:
+    cut_of_the_removed = 1
+    retire(server, WITHOUT, store, "word_count")
+    ensure_serving(server, VIEWS, store)
+    built(store, "r2", cut=9, version=0)  # the new table's versions begin at 0 again
+    computed(dict.fromkeys(range(2, 10), -SECOND))
+    for view in VIEWS:
+        write_deltalake(tables.path(view.tables[0]), pa.table({"n": [1]}), mode="overwrite")
+    publish(server, VIEWS, store, "r2")
+    rollback(server, VIEWS, store, to=0)
+    text = server.texts["serving.word_count"]
+    assert "VERSION AS OF 0" not in text or f"lsn > {cut_of_the_removed}" not in text
+    assert "lsn > 1" in server.texts["serving.orders_by_day"]
+
+
+def test_a_past_moment_does_not_show_it_any_more(server: Server, store: Store) -> None:
+    retire(server, WITHOUT, store, "word_count")
+    ensure_serving(server, VIEWS, store)
+    past = store.publications()[-1].done_at
+    pins.create(server, VIEWS, store, "past", at=past)
+    assert "pin_past.orders_by_day" in server.texts and "pin_past.word_count" not in server.texts
+
+
+def test_a_run_that_failed_cannot_publish_what_it_had_built_of_it(server: Server, store: Store) -> None:
+    built(store, "r2", cut=9, version=1)
+    store.record_audit("r2", passed=False)
+    retire(server, WITHOUT, store, "word_count")
+    assert store.builds("r2").keys() == {"orders_by_day"} and store.builds("r1").keys() == {v.id for v in VIEWS}
+
+
+def test_it_waits_until_no_run_is_at_work(server: Server, store: Store) -> None:
+    store.begin_run(Run(run_id="r2", cut=9))
+    with pytest.raises(RunActive, match="run r2 is active"):
+        retire(server, WITHOUT, store, "word_count")
+    assert "serving.word_count" in server.texts and Path(tables.path("batch.word_count")).exists()
 
 
 def test_who_reads_a_view_is_named(store: Store) -> None:
