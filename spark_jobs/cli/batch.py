@@ -164,10 +164,13 @@ def publish_(run_id: str) -> None:
 @batch.command("rollback")
 @click.argument("publication", type=int, required=False)
 def rollback_(publication: int | None) -> None:
-    """Serve PUBLICATION again (default: the one before the current)."""
+    """Serve PUBLICATION again (default: the one that readers saw before)."""
     with ledger_step() as store, thrift() as execute:
+        before = store.promoted()
         made = rollback(execute, project_views(), store, publication)
         click.echo(f"publication {made.id} is in force: what publication {made.restores} showed, cut {made.cut}")
+        for name, version in sorted(store.promoted().items() - before.items()):
+            click.echo(f"serving.{name} is version {version} again")
 
 
 @batch.command("diff")

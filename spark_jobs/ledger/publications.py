@@ -74,6 +74,24 @@ class Publications(Sessions):
         """The publication in force, or None before publication 0 is done."""
         return self.first(in_force())
 
+    def shown_before(self, publication: Publication) -> list[Publication]:
+        """What readers saw before what this publication shows, the newest first.
+
+        A rollback stands for what it restored, so what it took back is not among them.
+        """
+        earlier = list[Publication]()
+        with self.read() as session:
+            shown = built_by(session, publication)
+            while (before := session.get(Publication, shown.id - 1)) is not None:
+                restored = None if before.restores is None else session.get(Publication, before.restores)
+                earlier.append(restored or before)
+                shown = built_by(session, earlier[-1])
+        return earlier
+
+    def replaced_at(self, publication_id: int) -> datetime | None:
+        """When the next publication was begun; None while there is none."""
+        return self.first(select(Publication.intended_at).where(Publication.id == publication_id + 1))
+
     def extends(self, publication: Publication, base: int) -> bool:
         """Whether it is the base, or shows the same with views added that nobody had built."""
         while publication.id != base and publication.kind == "initial" and publication.id > 0:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from click.testing import CliRunner
 
 from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.schema import Publication
+from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 
 
@@ -50,6 +53,21 @@ def test_a_run_that_waits_is_listed_with_its_days_and_ends_with_6_once_another_h
     code, said = tidemark(*plan, "r2", "--day", "2026-01-05")
     assert code == 6 and "run r2 is merged into run r3 (manual__3), which has done its days" in said
     assert json.loads(tidemark("batch", "status", "--json")[1])["waiting"] == []
+
+
+def test_a_rollback_names_the_versions_that_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rollback(_execute: object, _views: object, store: Store, _to: int | None) -> Publication:
+        store.promote("orders_by_day", 1)
+        return Publication(id=3, restores=1, cut=7)
+
+    with closing(ledger.open()) as store:
+        store.promote("orders_by_day", 2)
+        store.promote("word_count", 2)
+    monkeypatch.setattr("spark_jobs.cli.batch.thrift", lambda: nullcontext(None))
+    monkeypatch.setattr("spark_jobs.cli.batch.rollback", rollback)
+    code, said = tidemark("batch", "rollback")
+    assert code == 0 and "publication 3 is in force: what publication 1 showed, cut 7" in said
+    assert "serving.orders_by_day is version 1 again" in said and "word_count" not in said
 
 
 def test_what_the_settings_have_built_once_more_is_named_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
