@@ -14,6 +14,7 @@ from typing import Any
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
+from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.schema import Erasure, Publication
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import mirror, pins, retention
@@ -44,6 +45,7 @@ def finish(
         erasure = waiting[0]
         published, upto = _past(store, erasure)
         _marts_since(published)
+        _refuse_what_nobody_makes(store, views, event_types)
         with store.maintenance("erasure"):
             _end(store, erasure, connect)
             files = _delete(store, views, event_types)
@@ -76,6 +78,21 @@ def _marts_since(published: Publication) -> None:
             raise NotYet(f"{table} was made before publication {published.id}: `tidemark dbt build`, or the DAG marts")
 
 
+def _refuse_what_nobody_makes(store: Store, views: Views, event_types: Iterable[str]) -> None:
+    """Raises NotYet where a table has no view or no schema any more: nothing writes it without the records."""
+    made = {table for view in views for table in view.tables}
+    gone = {table: id_ for id_ in store.view_texts() if id_ not in views.by_id for table in batch_tables(id_)}
+    for table in (table for table in tables_of("batch") if table not in made):
+        if table in gone:
+            raise NotYet(f"{table} is of no view that there is: `tidemark view retire {gone[table]}` removes it")
+        raise NotYet(f"{table} is of no view that there ever was: remove its folder {tables.path(table)}")
+    if other := {*tables_of("facts")} - {*map(tables.facts, event_types)}:
+        table = min(other)
+        raise NotYet(
+            f"{table} is of no event type that there is: put its schema back, or remove its folder {tables.path(table)}"
+        )
+
+
 def tables_of(schema: str) -> list[str]:
     """The Delta tables in a schema's folder."""
     fs, folder = FileSystem.from_uri(f"{settings().warehouse}/{schema}.db")
@@ -103,7 +120,7 @@ def _end(store: Store, erasure: Erasure, connect: Connect) -> None:
 
 def _delete(store: Store, views: Views, event_types: Iterable[str]) -> Mapping[str, int]:
     """Delete every file of the batch tables and marts that their readers do not need now; how many, by table."""
-    kept: dict[str, list[int]] = retention.kept_versions(store, views)
+    kept: dict[str, list[int]] = dict.fromkeys(tables_of("batch"), []) | retention.kept_versions(store, views)
     for table, versions in kept.items():
         delta_log.forget_bounds(tables.path(table), versions)
     kept |= {name: [] for name in (*tables.decoded(event_types), tables.IDENTITIES, tables.VIEW_REJECTS)}
