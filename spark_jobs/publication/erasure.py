@@ -120,7 +120,7 @@ def _end(store: Store, erasure: Erasure, connect: Connect) -> None:
 
 def _delete(store: Store, views: Views, event_types: Iterable[str]) -> Mapping[str, int]:
     """Delete every file of the batch tables and marts that their readers do not need now; how many, by table."""
-    kept: dict[str, list[int]] = dict.fromkeys(tables_of("batch"), []) | retention.kept_versions(store, views)
+    kept: dict[str, list[int]] = {table: [] for table in tables_of("batch")} | retention.kept_versions(store, views)
     for table, versions in kept.items():
         delta_log.forget_bounds(tables.path(table), versions)
     kept |= {name: [] for name in (*tables.decoded(event_types), tables.IDENTITIES, tables.VIEW_REJECTS)}
