@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy.orm import Session
 
 from spark_jobs.ledger import turns
 from spark_jobs.ledger.database import Sessions
-from spark_jobs.ledger.schema import Erasure, Replay, Request, Run, Verification
+from spark_jobs.ledger.publications import shown_versions
+from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
+from spark_jobs.ledger.schema import Alarm, Erasure, HotKey, Replay, Request, Run, Verification
+
+QUOTES = ": "
+"""In an error or an alarm: what follows may quote what was read."""
 
 
 class Erasures(Sessions):
@@ -42,19 +48,19 @@ class Erasures(Sessions):
         return [one for one in found if one.finished_at is None]
 
     def forget_what_was_said(self, why: str) -> None:
-        """Remove what decisions of before have of rows: of builds that nobody published, comparisons, looks, requests.
+        """Remove what decisions of before have of rows: of builds that nobody published, audits, comparisons, looks,
+        requests, errors and alarms, and the hot keys of versions that nobody can read.
 
-        Their counts stay. Runs that failed are superseded, and replays among them cancelled.
+        Their counts stay. Runs that failed are superseded, and replays among them cancelled. A look that is at work or
+        was cut off goes on, without what it had found.
         """
         with self.write() as session:
-            for run in session.scalars(select(Run).where(Run.state == "failed")).all():
-                turns.supersede(session, run, why)
-                replay = session.get(Replay, run.run_id)
-                if replay is not None and replay.cancelled_at is None:
-                    replay.cancelled_by, replay.cancelled_at = why, datetime.now(UTC)
-            for replay in session.scalars(select(Replay).where(Replay.differences.is_not(None))):
-                replay.differences = [{**one, "greatest": []} for one in replay.differences or ()]
+            _supersede_failed(session, why)
+            _empty_comparisons(session)
+            _cut_messages(session, why)
+            session.execute(delete(HotKey).where(~tuple_(HotKey.view_id, HotKey.batch_version).in_(shown_versions())))
             session.execute(delete(Verification).where(Verification.finished_at.is_not(None)))
+            session.execute(update(Verification).values(findings={}))
             for request in session.scalars(select(Request).where(Request.answered_at.is_not(None))):
                 request.arguments = {name: value for name, value in request.arguments.items() if name != "rows"}
         self.compact()
@@ -76,3 +82,32 @@ class Erasures(Sessions):
     def ended_by_erasure(self, pin: str) -> int | None:
         """The erasure that has ended a pin."""
         return next((one.id for one in self.all(select(Erasure)) if pin in one.outcome.get("pins", ())), None)
+
+
+def _supersede_failed(session: Session, why: str) -> None:
+    for run in session.scalars(select(Run).where(Run.state == "failed")).all():
+        turns.supersede(session, run, why)
+        replay = session.get(Replay, run.run_id)
+        if replay is not None and replay.cancelled_at is None:
+            replay.cancelled_by, replay.cancelled_at = why, datetime.now(UTC)
+
+
+def _empty_comparisons(session: Session) -> None:
+    """The rows that audits and replays have named; how many differed, and why, stays."""
+    for replay in session.scalars(select(Replay).where(Replay.differences.is_not(None))):
+        replay.differences = [{**one, "greatest": []} for one in replay.differences or ()]
+    for run in session.scalars(select(Run)):
+        if agreements := run.summary.get(AGREEMENT):
+            run.summary = {**run.summary, AGREEMENT: [{**one, UNEXPLAINED: []} for one in agreements]}
+
+
+def _cut_messages(session: Session, why: str) -> None:
+    """Of errors and alarms, what stands before the first colon and space: what follows may quote a row."""
+    for run in session.scalars(select(Run).where(Run.error.contains(QUOTES))):
+        run.error = _cut(run.error or "", why)
+    for alarm in session.scalars(select(Alarm).where(Alarm.message.contains(QUOTES))):
+        alarm.message = _cut(alarm.message, why)
+
+
+def _cut(message: str, why: str) -> str:
+    return f"{message.partition(QUOTES)[0]} [cut by {why}]"

@@ -10,7 +10,7 @@ from sqlalchemy import CompoundSelect, delete, exists, func, select, tuple_, uni
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import Sessions
-from spark_jobs.ledger.publications import LIVE, built_by
+from spark_jobs.ledger.publications import LIVE, built_by, shown_versions
 from spark_jobs.ledger.schema import (
     Alarm,
     Audit,
@@ -44,8 +44,7 @@ class Forgetting(Sessions):
 
     def forget_builds(self, before: datetime) -> None:
         """Remove the builds that ended before that time, and hot keys, of versions that no publication can show."""
-        live = select(PublicationView.view_id, PublicationView.batch_version).join(Publication)
-        shown = live.where(Publication.state.in_(LIVE), PublicationView.batch_version.is_not(None)).distinct()
+        shown = shown_versions()
         with self.write() as session:
             is_shown = tuple_(Build.view_id, Build.batch_version).in_(shown)
             session.execute(delete(Build).where(Build.finished_at < before, ~is_shown))

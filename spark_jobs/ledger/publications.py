@@ -230,6 +230,12 @@ def in_force() -> Select[Publication]:
     return select(Publication).where(Publication.state != "intent").order_by(Publication.id.desc())
 
 
+def shown_versions() -> Select[str, int | None]:
+    """(view id, batch version) of what somebody may read, or go back to."""
+    shown = select(PublicationView.view_id, PublicationView.batch_version).join(Publication)
+    return shown.where(Publication.state.in_(LIVE), PublicationView.batch_version.is_not(None)).distinct()
+
+
 def built_by(session: Session, publication: Publication) -> Publication:
     """The publication whose run built what this one shows: itself, or the one that it restores or extends.
 

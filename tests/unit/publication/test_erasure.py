@@ -12,9 +12,10 @@ from deltalake import write_deltalake
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
-from spark_jobs.ledger.schema import Erasure
+from spark_jobs.ledger.runs import AGREEMENT
+from spark_jobs.ledger.schema import Erasure, Run
 from spark_jobs.ledger.store import Store
-from spark_jobs.publication import erasure
+from spark_jobs.publication import erasure, mirror
 from spark_jobs.publication.erasure import NotYet
 from spark_jobs.publication.retire import retire
 from spark_jobs.registry.views import Views
@@ -103,3 +104,20 @@ def test_i18_files_of_a_view_that_no_publication_shows_go_too(server: Server, st
     with pytest.raises(NotYet, match=UNANSWERED):
         list(erasure.finish(store, VIEWS, project_contracts().event_types, lambda: nullcontext(server), 0))
     assert left() == []
+
+
+def test_i18_no_byte_of_the_ledger_nor_of_its_mirror_has_what_was_said_of_a_row(
+    server: Server, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retire(server, WITHOUT, store, "word_count")
+    store.begin_run(Run(run_id="r3", cut=6))
+    store.progress("r3", "audit", **{AGREEMENT: [{"view": "v", "unexplained": [f"{SUBJECT}: 5 (batch) 6 (speed)"]}]})
+    store.fail_run("r3", f"v would be served otherwise than its files say (I20): {SUBJECT}")
+    look = store.begin_verification("sample", 1)
+    store.record_finding(look.id, "I3", {"rows": [SUBJECT]})
+    assert {"ops.runs", "ops.verifications"} <= mirror.mirror(store).keys()
+    monkeypatch.setattr(erasure, "_taken_out", lambda *_: 1)
+    finish(store, server)
+    assert left() == [] and store.open_erasures() == []
+    home = settings().home
+    assert not [file for file in home.glob("ledger.db*") if SUBJECT.encode() in file.read_bytes()]
