@@ -23,7 +23,7 @@ def said_of(chance: random.Random, record: dict[str, Any], lsns: int) -> Iterato
     about = {name: facts[0][name] for name in ("event_type", "event_id", "identity")} if facts else {}
     at, where = datetime(2026, 3, 1, tzinfo=UTC), Place(*(record[name] for name, _ in row_types.COORDINATES))
     for lsn in sorted(chance.choices(range(record["lsn"] + 1, lsns + 3), k=chance.choice((1, 1, 2)))):
-        action = chance.choice([one for one in Action if (one in OF_QUARANTINE) != bool(facts)])
+        action = chance.choice([one for one in Action if one is Action.ERASE or (one in OF_QUARANTINE) != bool(facts)])
         if action is Action.ERASE:
             yield Revision(lsn, action, where, "why", "ada", at, "r")
             continue

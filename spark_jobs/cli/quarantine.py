@@ -133,7 +133,7 @@ def readmit(
     with ledger_step() as store:
         history, head = log_reader.read_schema_history(), coverage.head()[0]
         for rejects in held.portions(_chosen(**which), history, store.decoded_cut(), head):
-            some, others = revising.readmissions(rejects, rule, said, history, head)
+            some, others = revising.readmissions(held.undecided(rejects), rule, said, history, head)
             asked += some
             refused += others
         for why, count in refused.most_common():
@@ -151,8 +151,8 @@ def discard(dry_run: bool, reason: str, by: str, seconds: float, **which: Any) -
     with ledger_step() as store:
         history, head = log_reader.read_schema_history(), coverage.head()[0]
         for rejects in held.portions(_chosen(**which), history, store.decoded_cut(), head):
-            states = rejects["state"].to_pylist()
-            places = zip(places_of(rejects), states, strict=True)
+            rejects = held.undecided(rejects)
+            places = zip(places_of(rejects), rejects["state"].to_pylist(), strict=True)
             asked += [said.of(Action.DISCARD, place) for place, state in places if state != DISCARDED]
         ask_for(store, asked, seconds, dry_run=dry_run)
 

@@ -3,7 +3,8 @@
 somebody's decision -> rows of kind `revision` in master.log -> Revisions -> `decode` applies those in force.
 
 A revision is about one record, by its place, or about a fact and whatever repeats it, by its identity. Of those about
-the same one the newest counts. Raw bytes never change: a revision holds what is to be read in their place.
+the same one the newest counts, but nothing that is said after an erasure counts beside it. Raw bytes never change: a
+revision holds what is to be read in their place.
 """
 
 from bisect import bisect_right
@@ -153,13 +154,18 @@ class Revisions:
 
 
 def _newest(entries: Iterable[Revision]) -> InForce:
+    """Who is forgotten does not come back by a readmission that was asked for before the erasure landed (I18)."""
     by_place, by_identity = dict[Place, Revision](), dict[bytes, Revision]()
     for said in entries:
-        if said.identity is None:
-            by_place[said.place] = said
-        else:
+        if said.identity is not None:
             by_identity[said.identity] = said
+        elif said.action is Action.ERASE or not _is_erased(by_place.get(said.place)):
+            by_place[said.place] = said
     return InForce(by_place, {key: said for key, said in by_identity.items() if said.action is not Action.RESTORE})
+
+
+def _is_erased(said: Revision | None) -> bool:
+    return said is not None and said.action is Action.ERASE
 
 
 def rows(revisions: Sequence[Revision], landed_on: date) -> pa.Table:

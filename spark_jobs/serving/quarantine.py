@@ -25,8 +25,8 @@ from spark_jobs.storage import coverage, duckdb_reader, log_reader, tables
 from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.lsn_ranges import joined
 
-WAITING, READMITTED, DISCARDED = "waiting", "readmitted", "discarded"
-STATES = {Action.READMIT: READMITTED, Action.DISCARD: DISCARDED}
+WAITING, READMITTED, DISCARDED, ERASED = "waiting", "readmitted", "discarded", "erased"
+STATES = {Action.READMIT: READMITTED, Action.DISCARD: DISCARDED, Action.ERASE: ERASED}
 AT_ONCE = 100_000
 """Rejected records in memory."""
 
@@ -44,8 +44,11 @@ class Which:
     places: Sequence[tuple[str, int, int]] = ()
 
     def expression(self) -> ds.Expression:
-        """The same over the columns of REJECT. A retracted fact is none: nobody asks to have it back by its place."""
-        found = ds.field("reason") != Reason.RETRACTED
+        """The same over the columns of REJECT. A retracted fact is none: nobody asks to have it back by its place.
+
+        Nor is what was erased.
+        """
+        found = ~ds.field("reason").isin([str(Reason.RETRACTED), str(Reason.ERASED)])
         named = {"reason": self.reasons, "topic": self.topics, "event_type": self.event_types, "field": self.fields}
         for name, values in named.items():
             found &= ds.field(name).isin([*values]) if values else ds.scalar(True)
@@ -127,6 +130,11 @@ def _stated(rejects: pa.Table, history: SchemaHistory) -> pa.Table:
         found = (said.get(place) for place in places_of(rejects))
         states = pa.array([WAITING if one is None else STATES[one.action] for one in found], pa.string())
     return rejects.append_column("state", states)
+
+
+def undecided(rejects: pa.Table) -> pa.Table:
+    """Those of which something may still be said: without what an erasure names that no build has decoded yet."""
+    return rejects.filter(pc.not_equal(rejects["state"], ERASED))
 
 
 def summary(portions: Iterator[pa.Table], history: SchemaHistory, decoded: int, head: int) -> list[dict[str, Any]]:

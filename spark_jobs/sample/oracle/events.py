@@ -97,8 +97,8 @@ class Events:
         every = f"given.* REPLACE ({known} AS timestamp){columns}"
         self._con.execute(f"CREATE TEMP VIEW sent AS SELECT {every} FROM given {within}")
         self._find_revised()
-        word = f"* REPLACE (CASE WHEN {REVISED} THEN NULL ELSE outcome END AS outcome)"
-        self._con.execute(f"CREATE TEMP VIEW counted AS SELECT {word} FROM sent")
+        word = ", ".join(f"CASE WHEN {REVISED} THEN NULL ELSE {name} END AS {name}" for name in ("outcome", "reason"))
+        self._con.execute(f"CREATE TEMP VIEW counted AS SELECT * REPLACE ({word}) FROM sent")
 
     def _find_revised(self) -> None:
         """Makes the table `revised`: the places of records of which the log says more than their producer knew."""

@@ -13,11 +13,12 @@ from click.testing import CliRunner
 from spark_jobs.cli import main
 from spark_jobs.contracts.revisions import Action, Place, Revision
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.schema import Run
 from spark_jobs.serving.revising import Said
 from spark_jobs.speed import revise
 from spark_jobs.speed.revise import Reviser
-from spark_jobs.storage import log_reader
-from tests.local_platform import Platform, event
+from spark_jobs.storage import log_reader, tables
+from tests.local_platform import Platform, change, event
 from tests.platform import await_true
 
 WRONG = {**event("sentence_posted"), "txt": "early bird"}
@@ -111,6 +112,29 @@ def test_quarantine_is_listed_shown_readmitted_and_discarded(tidemark: Callable[
     assert "nothing fits" in tidemark(
         "quarantine", "discard", "--reason", "r", "--to-lsn", "1", "--because", "x", code=1
     )
+
+
+def test_i18_quarantine_shows_what_is_erased_until_the_next_build_and_says_nothing_more_of_it(
+    platform: Platform, tidemark: Callable[..., Any]
+) -> None:
+    erased = [Place(1, "sentence_posted", 0, offset) for offset in (0, 1)]
+    platform.build()
+    decoded = ledger.open()
+    decoded.begin_run(Run(run_id="r", cut=1))
+    decoded.progress("r", "decode")
+    platform.land(said=[Said("ada", "forget").of(Action.ERASE, place) for place in erased])
+    listed = json.loads(tidemark("quarantine", "list", "--json"))
+    assert {row["reason"]: row["state"] for row in listed} == {"missing_field": "erased", "not_json": "waiting"}
+    [row] = json.loads(tidemark("quarantine", "show", "--because", "missing_field", "--json"))
+    assert (row["offset"], row["state"]) == (1, "erased")
+    rule = ("--rename", "txt=text", "--reason", "a typing error", "--by", "bob")
+    assert "nothing fits" in tidemark("quarantine", "readmit", "--because", "missing_field", *rule, code=1)
+    tidemark("quarantine", "discard", "--reason", "rubbish", "--by", "bob")
+    decoded.close()
+    assert [one.place.offset for one in log_reader.read_schema_history().revisions.entries if one.by == "bob"] == [2]
+    change(tables.QUARANTINE, lambda rows: [row | {"reason": "erased"} if row["offset"] == 1 else row for row in rows])
+    listed = json.loads(tidemark("quarantine", "list", "--json"))
+    assert {row["reason"]: row["state"] for row in listed} == {"not_json": "discarded"}, "as the next build stores it"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,21 @@ def test_of_several_about_one_record_the_newest_counts() -> None:
     assert read(first, second, cut=6)[1] == [] and read(first, second, cut=7)[1] == NO_JSON
 
 
+@pytest.mark.parametrize("action", [Action.READMIT, Action.DISCARD])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_i18_nothing_that_is_said_later_brings_back_an_erased_record(action: Action, offset: int) -> None:
+    later = said(action, offset, MENDED if action is Action.READMIT else None, lsn=6)
+    found = decode_logged(SENT, history(said(Action.ERASE, offset), later), 6)
+    assert offset not in found.facts["page_viewed"]["offset"].to_pylist()
+    why = dict(zip(found.rejects["offset"].to_pylist(), found.rejects["reason"].to_pylist(), strict=True))
+    assert why[offset] == "erased"
+
+
+def test_of_several_erasures_of_a_record_the_newest_counts() -> None:
+    first, second = said(Action.ERASE, 0), said(Action.ERASE, 0, lsn=7)
+    assert [one.lsn for one in Revisions((first, said(Action.DISCARD, 0, lsn=6), second)).at(7).erased.values()] == [7]
+
+
 def test_a_record_is_read_as_of_another_topic_and_keeps_its_place() -> None:
     sent = records("nobodys", [GOOD])
     one = replace(said(Action.READMIT, 0, GOOD), place=Place(1, "nobodys", 0, 0))
