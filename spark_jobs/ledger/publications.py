@@ -12,7 +12,18 @@ from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import LedgerError, Sessions
-from spark_jobs.ledger.schema import Build, HotKey, Pin, Promotion, Publication, PublicationView, Run, ServingView
+from spark_jobs.ledger.replays import refuse_cancelled
+from spark_jobs.ledger.schema import (
+    Build,
+    HotKey,
+    Pin,
+    Promotion,
+    Publication,
+    PublicationView,
+    Replay,
+    Run,
+    ServingView,
+)
 from spark_jobs.ledger.source import Source
 
 INTENT = select(Publication).where(Publication.state == "intent")
@@ -33,9 +44,11 @@ class Publications(Sessions):
     ) -> Publication:
         """Write the intent, with the versions that names are promoted to by it.
 
-        Refused while another intent is unfinished: roll that forward first.
+        Refused while another intent is unfinished: roll that forward first; and for a replay that is cancelled by now.
         """
         with self.write() as session:
+            if run_id is not None and (replay := session.get(Replay, run_id)) is not None:
+                refuse_cancelled(replay)
             if (open_intent := session.scalars(INTENT).first()) is not None:
                 raise LedgerError(f"publication {open_intent.id} is unfinished; any `tidemark batch` step finishes it")
             if restores is not None and session.get_one(Publication, restores).state == "expired":

@@ -41,8 +41,7 @@ class Replays(Sessions):
         replay = self.replay(run_id)
         if replay is None:
             raise LedgerError(f"no replay is called {run_id}; `tidemark replay list` shows them")
-        if replay.cancelled_at is not None:
-            raise LedgerError(f"replay {run_id} was cancelled by {replay.cancelled_by}: plan another one")
+        refuse_cancelled(replay)
         return replay
 
     def record_differences(self, run_id: str, differences: Sequence[Mapping[str, Any]]) -> None:
@@ -64,7 +63,10 @@ class Replays(Sessions):
         return replay
 
     def cancel_replay(self, run_id: str, by: str) -> Replay:
-        """It is not wanted any more. LedgerError once it is published: that is taken back by a rollback."""
+        """It is not wanted any more, and its run ends at its next sign of life.
+
+        LedgerError once it is published: that is taken back by a rollback.
+        """
         self.asked_replay(run_id)
         with self.write() as session:
             replay, run = session.get_one(Replay, run_id), session.get(Run, run_id)
@@ -72,8 +74,8 @@ class Replays(Sessions):
             if begun is not None:
                 raise LedgerError(f"replay {run_id} is publication {begun.id}: `tidemark batch rollback` takes it back")
             replay.cancelled_by, replay.cancelled_at = by, datetime.now(UTC)
-            if run is not None and run.state == "active":
-                run.state, run.error = "failed", f"cancelled by {by}"
+            if run is not None and run.state in ("active", "failed"):
+                run.state, run.error = "superseded", f"cancelled by {by}"
         return replay
 
     def refuse_unapproved(self, run_id: str) -> None:
@@ -92,3 +94,9 @@ class Replays(Sessions):
         """View id -> its newest build for which something was to do."""
         built = select(Build).where(Build.mode != "same").order_by(Build.finished_at)
         return {build.view_id: build for build in self.all(built)}
+
+
+def refuse_cancelled(replay: Replay) -> None:
+    """LedgerError where somebody has cancelled it."""
+    if replay.cancelled_at is not None:
+        raise LedgerError(f"replay {replay.run_id} was cancelled by {replay.cancelled_by}: plan another one")

@@ -192,8 +192,8 @@ class Runs(Leases):
     def record_audit(self, run_id: str, passed: bool, warnings: int = 0, docs_url: str | None = None) -> None:
         """The gate's verdict on a run; publish asks for it. A run that did not pass has failed."""
         with self.write() as session:
-            if not passed:
-                run = session.get_one(Run, run_id)
+            run = session.get_one(Run, run_id)
+            if not passed and run.state != "superseded":
                 run.state, run.error = "failed", "the audit did not pass"
             session.merge(
                 Audit(run_id=run_id, passed=passed, warnings=warnings, docs_url=docs_url, at=datetime.now(UTC))

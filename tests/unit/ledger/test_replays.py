@@ -95,8 +95,42 @@ def test_what_is_given_up_goes_no_further_and_another_run_begins(store: Store) -
         with pytest.raises(LedgerError, match="replay again was cancelled by bob"):
             refused()
     run = store.run("again")
-    assert run is not None and (run.state, run.error) == ("failed", "cancelled by bob")
+    assert run is not None and (run.state, run.error) == ("superseded", "cancelled by bob")
     store.begin_run(Run(run_id="r2", cut=6))
+
+
+@pytest.mark.parametrize("state", ["active", "failed"])
+def test_a_build_that_is_given_up_ends_at_its_next_sign_of_life_and_stands_in_nobodys_way(
+    store: Store, state: str
+) -> None:
+    ask(store)
+    store.begin_run(Run(run_id="again", cut=5))
+    if state == "failed":
+        store.fail_run("again", "a disk was full")
+    store.cancel_replay("again", "bob")
+    for going_on in (
+        lambda: store.progress("again"),
+        lambda: store.progress("again", "build"),
+        lambda: store.active_run("again"),
+    ):
+        with pytest.raises(LedgerError, match=r"superseded \(cancelled by bob\)"):
+            going_on()
+    store.record_audit("again", passed=False)
+    run = store.run("again")
+    assert run is not None and run.state == "superseded", "nor does its audit make it one that may go on"
+    store.begin_run(Run(run_id="nightly", cut=6))
+
+
+def test_what_was_given_up_is_not_published_by_whoever_had_looked_before(store: Store) -> None:
+    ask(store)
+    built(store)
+    store.record_differences("again", [DIFFERS])
+    store.approve_replay("again", "bob")
+    store.refuse_unapproved("again")
+    store.cancel_replay("again", "eve")
+    with pytest.raises(LedgerError, match="replay again was cancelled by eve"):
+        store.begin_publication("batch", {}, cut=5, run_id="again", promoted={"v": 2})
+    assert (store.publications(), store.promoted()) == ([], {})
 
 
 def test_what_is_published_is_not_given_up_but_rolled_back(store: Store) -> None:

@@ -13,8 +13,8 @@ from sqlalchemy import update
 from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.leases import LeaseLost
-from spark_jobs.ledger.schema import Lease, Run
-from spark_jobs.ledger.store import Store
+from spark_jobs.ledger.schema import Lease, Replay, Run
+from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
 from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote
 from spark_jobs.publication.rollback import rollback
@@ -317,3 +317,25 @@ def test_what_is_no_version_is_not_promoted(store: Store, both: Views) -> None:
     with pytest.raises(PublishRefused, match="nothing has no version 1"):
         promote(Server(), both, store, "nothing", 1)
     assert store.promoted() == {}
+
+
+def test_a_replay_that_is_cancelled_while_it_publishes_is_not_published(store: Store) -> None:
+    """Whoever cancels is told that what is published stays."""
+    server = Server()
+    ensure_serving(server, VIEWS, store)
+    store.begin_replay(Replay(run_id="again", wanted={}, reason="a test", asked_by="ada", preview={}))
+    built(store, "again", cut=7, version=3)
+    store.record_differences("again", [{"view": "orders_by_day"}])
+    store.approve_replay("again", "ada")
+    server.views_said()
+
+    def cancel(*_: object) -> list[str]:
+        store.cancel_replay("again", "bob")
+        return []
+
+    with pytest.raises(LedgerError, match="replay again was cancelled by bob"):
+        publish(server, VIEWS, store, "again", hold=cancel)
+    assert store.publication_of("again") is None and server.views_said() == []
+    run = store.run("again")
+    assert run is not None and run.state == "superseded"
+    store.begin_run(Run(run_id="nightly", cut=9))
