@@ -5,7 +5,7 @@ delta-rs, or a Spark DataFrame where there are too many rows. What is only count
 """
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from spark_jobs.batch import identity_index
 from spark_jobs.batch.build_units import keyed_files
+from spark_jobs.batch.decode_step import AGAIN
 from spark_jobs.batch.key_ranges import apart
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import View
@@ -32,6 +34,7 @@ from spark_jobs.registry.views import Views
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.fact_slices import in_days
+from spark_jobs.storage.lsn_ranges import Range, joined, predicate, within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,11 +186,15 @@ def audited(
 ) -> Iterator[tuple[Suite, Relation]]:
     """Every suite of a run, and the relation that it checks.
 
-    `after`: the published cut; `days`: those whose facts were decoded again. What was audited before is left out: a
+    `after`: the published cut; `days`: those whose facts were decoded again, as the ranges of lsns in the run's summary
+    were, of which every record is counted once more. What was audited before is left out: a
     view whose version stays, an event type without new facts (the suite of completeness finds missing ones); and unless
     the `whole` is wanted, files that the published version has too, but for a sample.
     """
-    yield suites.of_completeness(), Counted(partial(_completeness, after, run.cut))
+    again = ((first, last) for first, last in run.summary.get(AGAIN, ()))
+    decoded = joined([*again, *([(after + 1, run.cut)] if run.cut > after else [])])
+    yield suites.of_completeness(), Counted(partial(_completeness, decoded))
+    yield suites.of_identities(), Counted(partial(_repeated, decoded))
     for contract in project_contracts():
         if _has_new(tables.facts(contract.event_type), after, days):
             suite = suites.of_facts(contract, run.cut, datetime.now(UTC))
@@ -228,16 +235,39 @@ def _has_new(table: str, after: int, days: list[str]) -> bool:
     return bool(duckdb_reader.dataset(table).head(1, columns=["lsn"], filter=of).num_rows)
 
 
-def _completeness(above: int, upto: int) -> pa.Table:
-    """Per topic: how many records landed in (above, upto], and what became of them."""
-    within = f"lsn > {above:d} AND lsn <= {upto:d}"
-    facts = [tables.facts(contract.event_type) for contract in project_contracts() if not contract.is_outcome]
-    ends = [*facts, tables.QUARANTINE, tables.DUPLICATES]
-    parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {within}"]
-    parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {within}" for table in ends]
+def _facts_of_records() -> dict[str, str]:
+    """Event type -> the table of its facts."""
+    return {one.event_type: tables.facts(one.event_type) for one in project_contracts() if not one.is_outcome}
+
+
+def _completeness(decoded: Sequence[Range]) -> pa.Table:
+    """Per topic: how many records landed at these lsns, and what became of them."""
+    lsns = f"({predicate(decoded)})"
+    ends = [*_facts_of_records().values(), tables.QUARANTINE, tables.DUPLICATES]
+    parts = [f"SELECT topic, TRUE AS landed FROM log WHERE kind = 'record' AND {lsns}"]
+    parts += [f"SELECT topic, FALSE AS landed FROM {quote(table, DUCKDB)} WHERE {lsns}" for table in ends]
     counts = "count_if(landed) AS records, count_if(NOT landed) AS accounted_for"
     con = duckdb_reader.connect({"log": tables.MASTER_LOG, **{table: table for table in ends}})
     return con.sql(f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic").to_arrow_table()
+
+
+def _repeated(decoded: Sequence[Range]) -> pa.Table:
+    """Per event type: how many facts of these lsns have the identity of a fact of another lsn.
+
+    The index is read once, as `decode` reads it, by batches that are not kept; the identities of these facts are.
+    """
+    con = duckdb_reader.connect({})
+    con.execute("CREATE TEMP TABLE fresh (event_type VARCHAR, identity BLOB, lsn BIGINT)")
+    for event_type, table in _facts_of_records().items():
+        if duckdb_reader.exists(table):
+            con.register("rows", duckdb_reader.dataset(table).filter(within(decoded)))
+            con.execute("INSERT INTO fresh SELECT ?, identity, lsn FROM rows", [event_type])
+    indexed = duckdb_reader.exists(tables.IDENTITIES)
+    con.register("known", duckdb_reader.dataset(tables.IDENTITIES) if indexed else identity_index.INDEX.empty_table())
+    return con.sql("""
+        WITH alike AS MATERIALIZED (SELECT identity, lsn FROM known SEMI JOIN fresh USING (identity))
+        SELECT event_type, count(*) AS repeated FROM fresh JOIN alike USING (identity) WHERE alike.lsn <> fresh.lsn
+        GROUP BY event_type""").to_arrow_table()
 
 
 def _with_facts(views: Collection[View], cut: int) -> set[str]:

@@ -77,6 +77,14 @@ def of_completeness() -> Suite:
     return Suite(tables.MASTER_LOG, columns, (_not_null("topic"), equal))
 
 
+def of_identities() -> Suite:
+    """Per event type with such facts: how many repeat a fact that was decoded at another time (I1)."""
+    none = gxe.ExpectColumnValuesToBeBetween(
+        column="repeated", max_value=0, severity="critical", notes="No event is two facts (I1)."
+    )
+    return Suite(tables.IDENTITIES, ("event_type", "repeated"), (_not_null("event_type"), none))
+
+
 def of_facts(contract: Contract, cut: int, now: datetime) -> Suite:
     """What a fact must be: its contract again, on the stored rows, and its place in the log; one outcome a record."""
     expects: list[Expectation] = [_not_null(name) for name in ENVELOPE]
