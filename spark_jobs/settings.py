@@ -254,6 +254,9 @@ class Settings(_Folders, BaseSettings):
         interface.TASK_HOURS, gt=0, description="How long a try of a task of Airflow may take; then it is stopped."
     )
     run_alarm_hours: Time = Field(6, description="Alarm when a batch run is still at work so long after it began.")
+    run_missing_alarm_hours: Time = Field(
+        30, description="Alarm when no batch run has begun for so long; more where batch_schedule is rarer than daily."
+    )
     airflow_kept_days: Natural = Field(30, description="How long Airflow's database and task logs keep a run.")
     batch_stale_minutes: Count = Field(60, description="A batch run without progress for this long may be superseded.")
 

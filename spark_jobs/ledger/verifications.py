@@ -37,6 +37,11 @@ class Verifications(Sessions):
             of = session.get_one(Verification, verification)
             of.finished_at, of.exit_code = datetime.now(UTC), exit_code
 
+    def last_verdict(self) -> Verification | None:
+        """The newest look that found all promises kept, or one broken: neither cut off nor unable to say."""
+        of = select(Verification).where(Verification.finished_at.is_not(None), Verification.exit_code.in_((0, 1)))
+        return self.first(of.order_by(Verification.id.desc()))
+
     def last_verification(self) -> Verification | None:
         """The newest look, cut off or not."""
         return self.first(select(Verification).order_by(Verification.id.desc()))

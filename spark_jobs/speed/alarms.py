@@ -13,6 +13,7 @@ from typing import Any
 
 from spark_jobs.contracts.row_types import Partition
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
+from spark_jobs.ledger.schema import Verification
 from spark_jobs.ledger.store import Store
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.settings import settings
@@ -24,8 +25,9 @@ from spark_jobs.storage import coverage
 OF_KAFKA = ("lag", "retention", "hole", "freshness")
 """Kinds that nobody can judge while Kafka does not answer, which is the alarm UNREACHABLE."""
 UNREACHABLE, HEARTBEAT = "kafka", "heartbeat"
-OF_RUNS = ("run failed", "run late", "gate", "agreement", "held back")
-KINDS = (*OF_KAFKA, UNREACHABLE, HEARTBEAT, "stall", "quarantine", *OF_RUNS, "disk")
+OF_RUNS = ("run failed", "run late", "run missing", "gate", "agreement", "held back")
+VERIFY = "verify"
+KINDS = (*OF_KAFKA, UNREACHABLE, HEARTBEAT, "stall", "quarantine", *OF_RUNS, VERIFY, "disk")
 """Those that are judged here; `status.problem` adds those of the application's parts."""
 LEAST_RECORDS = 20
 """Fewer records of a topic say nothing about its share of rejects."""
@@ -119,6 +121,24 @@ def of_runs(store: Store) -> Alarms:
         yield "run late", f"run {run.run_id} began {hours:,.1f} hours ago; the last step that ended is {run.step}"
 
 
+def of_missing_run(store: Store) -> Alarms:
+    """run missing: no run begins any more, be it that none can be planned. Off while nothing was ever published."""
+    run, shown = next(iter(store.runs(newest=1)), None), store.current_publication()
+    since = run.started_at if run is not None else shown.done_at if shown is not None else None
+    if shown is None or since is None:
+        return
+    hours, last = seconds_since(since) / 3600, "" if run is None else f"; the last one is {run.run_id}"
+    if hours > settings().run_missing_alarm_hours:
+        yield "run missing", f"no batch run has begun for {hours:,.1f} hours{last}"
+
+
+def of_verify(look: Verification) -> Alarms:
+    """verify: which promises the newest look that came to a verdict found broken. Their rows stay in the ledger."""
+    if look.exit_code:
+        laws = sorted({one["invariant"] for one in look.findings.values() if one["state"] == "breach"})
+        yield VERIFY, f"breach of {', '.join(laws)}, found {look.finished_at:%Y-%m-%d %H:%M} UTC ({look.scope})"
+
+
 def of_audit(store: Store) -> Alarms:
     """gate, agreement, held back: what the newest audit and its run say."""
     if (audit := store.last_audit()) is None or (run := store.run(audit.run_id)) is None:
@@ -144,9 +164,11 @@ def settle(store: Store, known: Backlog | Exception) -> Mapping[str, Any]:
     known: what Kafka told, or why it did not.
     """
     beat = health(store)
-    ringing = dict((*of_application(beat), *of_runs(store), *of_audit(store), *of_disk()))
+    runs, look = (*of_runs(store), *of_missing_run(store), *of_audit(store)), store.last_verdict()
+    ringing = dict((*of_application(beat), *runs, *of_disk(), *(of_verify(look) if look is not None else ())))
     # One that starts again and again is not well in between: what it stopped with rings on until it runs.
     unknown: tuple[str, ...] = () if beat["state"] == "running" or HEARTBEAT in ringing else (HEARTBEAT,)
+    unknown += (VERIFY,) if look is None else ()  # an erasure makes the ledger forget what was found
     if isinstance(known, Backlog):
         ringing |= dict(of_kafka(known, beat))
     else:

@@ -5,16 +5,20 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.alarms import RUNBOOK, runbook_of
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
-from spark_jobs.ledger.schema import Heartbeat, Replay, Run
+from spark_jobs.ledger.schema import Heartbeat, Replay, Run, Verification
 from spark_jobs.ledger.store import Store
+from spark_jobs.ledger.verifications import SAMPLE
+from spark_jobs.quality.verification.findings import Finding, State
 from spark_jobs.settings import ROOT, settings
 from spark_jobs.speed import alarms, alerts, catalog_names, housekeeping, land, metrics, partials_table, watch
 from spark_jobs.speed.alarms import Backlog, settle
@@ -222,6 +226,53 @@ def test_a_run_that_takes_too_long_rings_and_one_that_waits_for_people_does_not(
     store.progress("monday", "publish")
     store.begin_replay(Replay(run_id="again", wanted={}, reason="", asked_by="ada", preview={}))
     store.begin_run(Run(run_id="again", cut=1))
+    assert ringing(store) == {}
+
+
+def test_a_nightly_run_that_cannot_begin_rings_until_one_does(
+    store: Store, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_RUN_MISSING_ALARM_HOURS", "0")
+    settings.cache_clear()
+    assert ringing(store) == {}, "nothing was ever published"
+    store.finish_publication(store.begin_publication("initial", {}, cut=0).id)
+    assert "no batch run has begun for 0.0 hours" in ringing(store)["run missing"]
+    store.begin_run(Run(run_id="monday", cut=1))
+    store.progress("monday", "publish")
+    assert "no batch run has begun for 0.0 hours; the last one is monday" in ringing(store)["run missing"]
+    monkeypatch.setenv("TIDEMARK_RUN_MISSING_ALARM_HOURS", "30")
+    settings.cache_clear()
+    assert ringing(store) == {}
+    with store.write() as session:
+        session.get_one(Run, "monday").started_at -= timedelta(hours=31)
+    assert "for 31.0 hours; the last one is monday" in ringing(store)["run missing"]
+    store.begin_run(Run(run_id="tuesday", cut=1))
+    assert ringing(store) == {}
+
+
+def verified(store: Store, code: int | None, **states: str) -> None:
+    """A look that ended with an exit code, or was cut off."""
+    look = store.begin_verification(SAMPLE, 1)
+    for invariant, state in states.items():
+        finding = Finding(invariant, "a sentence", State(state))
+        store.record_finding(look.id, finding.key, asdict(finding))
+    if code is not None:
+        store.finish_verification(look.id, code)
+
+
+def test_a_broken_promise_rings_until_a_look_finds_that_all_hold(store: Store, status: Status) -> None:
+    verified(store, 0, I1="holds")
+    assert ringing(store) == {}
+    verified(store, 1, I1="holds", I3="breach", I7="breach")
+    message = ringing(store)["verify"]
+    assert "breach of I3, I7" in message
+    for code in (None, 2):
+        verified(store, code, I3="unable")
+        assert ringing(store) == {"verify": message}, "one that could not look says nothing"
+    with store.write() as session:
+        session.execute(delete(Verification))
+    assert ringing(store) == {"verify": message}, "an erasure forgets what was found"
+    verified(store, 0, I3="holds")
     assert ringing(store) == {}
 
 
