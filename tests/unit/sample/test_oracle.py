@@ -116,7 +116,7 @@ def test_records_that_nobody_listed_give_the_same_answers(view):
 
 @pytest.mark.parametrize("view", ["orders_by_day", "sessions", "late_and_rejected"])
 def test_views_and_oracle_agree_on_what_somebody_said_of_single_records(view):
-    """Retracted, superseded, readmitted, discarded and restored, of those listed and of those that are not."""
+    """Retracted, superseded, readmitted, discarded, erased and restored, of those listed and of those that are not."""
     chance, records = random.Random(view), arrived()
     some = [one for one in records.to_pylist() if chance.random() < 0.15]
     said = [revision for one in some for revision in said_of(chance, one, LSNS)]
