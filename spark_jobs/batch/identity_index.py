@@ -135,11 +135,15 @@ def _within(bucket: int, files: Sequence[str], schema: pa.Schema) -> ds.Dataset 
     """The rows of a bucket."""
     if not files:
         return schema.empty_table()
+    return ds.dataset(list(files), format="parquet", schema=schema).filter(of_bucket(bucket))
+
+
+def of_bucket(number: int) -> ds.Expression:
+    """Over a column `identity`: whether it is of that bucket."""
     width = 256 // BUCKETS
-    identity, end = ds.field("identity"), (bucket + 1) * width
-    within = identity >= bytes([bucket * width])
-    rows = ds.dataset(list(files), format="parquet", schema=schema)
-    return rows.filter(within & (identity < bytes([end])) if end < 256 else within)
+    identity, end = ds.field("identity"), (number + 1) * width
+    begins = identity >= bytes([number * width])
+    return begins & (identity < bytes([end])) if end < 256 else begins
 
 
 def _compare(con: duckdb.DuckDBPyConnection, todo: Scope) -> None:

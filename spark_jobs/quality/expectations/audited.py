@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 DUCKDB = Dialect.DUCKDB
 AT_ONCE = 500_000
 """Rows that an audit has in memory at once."""
+MANY_IDENTITIES = 5_000_000
+"""Facts of all history, above which a run is held to a part of their identities: they are hashes, read one and all."""
 WRITTEN_AT_ONCE = 100_000
 PART = "audited_part"
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -194,7 +196,7 @@ def audited(
     again = ((first, last) for first, last in run.summary.get(AGAIN, ()))
     decoded = joined([*again, *([(after + 1, run.cut)] if run.cut > after else [])])
     yield suites.of_completeness(), Counted(partial(_completeness, decoded))
-    yield suites.of_identities(), Counted(partial(_repeated, decoded))
+    yield suites.of_identities(), Counted(partial(_repeated, decoded, None if whole else run.cut))
     for contract in project_contracts():
         if _has_new(tables.facts(contract.event_type), after, days):
             suite = suites.of_facts(contract, run.cut, datetime.now(UTC))
@@ -251,19 +253,23 @@ def _completeness(decoded: Sequence[Range]) -> pa.Table:
     return con.sql(f"SELECT topic, {counts} FROM ({' UNION ALL '.join(parts)}) GROUP BY topic").to_arrow_table()
 
 
-def _repeated(decoded: Sequence[Range]) -> pa.Table:
+def _repeated(decoded: Sequence[Range], seed: int | None) -> pa.Table:
     """Per event type: how many facts of these lsns have the identity of a fact of another lsn.
 
-    The index is read once, as `decode` reads it, by batches that are not kept; the identities of these facts are.
+    With a seed, of an index of more than MANY_IDENTITIES one bucket is looked at, another by the next seed.
     """
+    indexed = duckdb_reader.exists(tables.IDENTITIES)
+    known = duckdb_reader.dataset(tables.IDENTITIES) if indexed else ds.dataset(identity_index.INDEX.empty_table())
+    some = ds.scalar(True)
+    if seed is not None and known.count_rows() > MANY_IDENTITIES:
+        some = identity_index.of_bucket(seed % identity_index.BUCKETS)
     con = duckdb_reader.connect({})
     con.execute("CREATE TEMP TABLE fresh (event_type VARCHAR, identity BLOB, lsn BIGINT)")
     for event_type, table in _facts_of_records().items():
         if duckdb_reader.exists(table):
-            con.register("rows", duckdb_reader.dataset(table).filter(within(decoded)))
+            con.register("rows", duckdb_reader.dataset(table).filter(within(decoded) & some))
             con.execute("INSERT INTO fresh SELECT ?, identity, lsn FROM rows", [event_type])
-    indexed = duckdb_reader.exists(tables.IDENTITIES)
-    con.register("known", duckdb_reader.dataset(tables.IDENTITIES) if indexed else identity_index.INDEX.empty_table())
+    con.register("known", known.filter(some))
     return con.sql("""
         WITH alike AS MATERIALIZED (SELECT identity, lsn FROM known SEMI JOIN fresh USING (identity))
         SELECT event_type, count(*) AS repeated FROM fresh JOIN alike USING (identity) WHERE alike.lsn <> fresh.lsn

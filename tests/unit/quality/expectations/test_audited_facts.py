@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from spark_jobs.batch import identity_index
 from spark_jobs.batch.decode_step import AGAIN
 from spark_jobs.ledger.schema import Run
 from spark_jobs.quality.expectations.audited import audited
@@ -42,12 +43,12 @@ def index() -> None:
     write_deltalake(tables.path(tables.IDENTITIES), rows.append_column("bucket", pa.array([0] * rows.num_rows)))
 
 
-def broken(after: int, **summary: Any) -> list[str]:
+def broken(after: int, cut: int = 2, whole: bool = False, **summary: Any) -> list[str]:
     """Tables whose suites the run would fail."""
-    run = Run(run_id="r", cut=2, days=[], summary=summary)
+    run = Run(run_id="r", cut=cut, days=[], summary=summary)
     checkpoint, none = Checkpoint("r"), Views((), ())
     found = []
-    for suite, relation in audited(run, none, {}, {}, after, []):
+    for suite, relation in audited(run, none, {}, {}, after, [], whole=whole):
         frames = relation.frames(suite)
         assert frames is not None
         found += [suite.table] if checkpoint.glance(suite, frames).broken else []
@@ -64,11 +65,26 @@ def test_facts_that_are_lost_when_older_records_are_decoded_again_stop_the_run(l
 def test_a_new_fact_that_repeats_an_older_one_stops_the_run(landed: None, summary: dict[str, Any]) -> None:
     after = 2 if summary else 1
     assert broken(after, **summary) == []
+    repeat()
+    assert broken(after, **summary) == [tables.IDENTITIES]
 
-    def repeat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+
+def test_of_many_identities_each_run_is_held_to_a_bucket_the_next_to_another(
+    landed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.quality.expectations.audited.MANY_IDENTITIES", 1)
+    repeat()
+    found = [cut for cut in range(2, 2 + identity_index.BUCKETS) if tables.IDENTITIES in broken(after=1, cut=cut)]
+    assert len(found) == 1
+    assert broken(after=1, cut=found[0] + 1, whole=True) == [tables.IDENTITIES]
+
+
+def repeat() -> None:
+    """The order of lsn 2 gets the identity of one of lsn 1."""
+
+    def repeated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         [older] = [row for row in rows if row["event_id"] == named(4)]
         same = {name: older[name] for name in ("identity", "event_id")}
         return [row | same if row["event_id"] == named(NEW) else row for row in rows]
 
-    change(FACTS, repeat)
-    assert broken(after, **summary) == [tables.IDENTITIES]
+    change(FACTS, repeated)
