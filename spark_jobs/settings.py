@@ -313,6 +313,12 @@ class Settings(_Folders, BaseSettings):
             raise ValueError(f"{self.own_name} is no name to reach a part by: set TIDEMARK_ADVERTISED_HOST beside it")
         return self
 
+    @model_validator(mode="after")
+    def _mailed(self) -> "Settings":
+        if self.alarms_mail_to and not self.alarms_smtp:
+            raise ValueError("TIDEMARK_ALARMS_MAIL_TO names whom to mail, and TIDEMARK_ALARMS_SMTP no server to do it")
+        return self
+
     def password(self, door: str) -> str:
         """The password with which `<door>_user` logs in: of the file that is set, else the generated one."""
         given: Path | None = getattr(self, f"{door}_password_file")

@@ -89,3 +89,12 @@ def test_a_value_that_cannot_be_meant_is_refused_by_name(
     settings.cache_clear()
     done = CliRunner().invoke(main, ["settings"])
     assert done.exit_code == 2 and f"TIDEMARK_{name.upper()}: " in done.output
+
+
+def test_mail_without_a_server_is_refused(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_ALARMS_MAIL_TO", "ada@example.org")
+    settings.cache_clear()
+    done = CliRunner().invoke(main, ["settings"])
+    assert done.exit_code == 2 and "TIDEMARK_ALARMS_SMTP no server to do it" in done.output
+    monkeypatch.setenv("TIDEMARK_ALARMS_SMTP", "smtp://localhost:25")
+    assert CliRunner().invoke(main, ["settings"]).exit_code == 0
