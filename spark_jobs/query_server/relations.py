@@ -138,7 +138,8 @@ class _Parts:
         stands_for = (speed.version, source.cut, head)
         read = partial(speed.of, view, source.cut, head)
         name = self.relations.register(f"{self.schema}.{view.id}", read, stands_for)
-        self.reached.append(speed.reached(view, source.cut))
+        if head is None:
+            self.reached.append(speed.reached(view, source.cut))
         upper = "" if head is None else f" AND lsn <= {head:d}"
         within = f"SELECT * FROM {name} WHERE lsn > {source.cut:d}{upper}"
         return sequences.counted_now(within, DUCKDB, source.horizon, source.hot_keys)

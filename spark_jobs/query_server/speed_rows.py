@@ -83,12 +83,12 @@ class SpeedRows:
         return reached
 
     def _before_the_hole(self, column: str, above: int) -> Reached:
-        computed = self._computed(above - 1)  # with the last one of the build, where it has not been trimmed
-        last, at = above, min((at for _, at in computed.values()), default=self.at)
-        while column in computed.get(last + 1, ((), at))[0]:
-            last += 1
-            at = computed[last][1]
-        return last, at
+        """By halves: the view was set aside at some lsn, and catching up goes on from there."""
+        last, lacking = above, self.head
+        while lacking - last > 1:
+            middle = (last + lacking) // 2
+            last, lacking = (middle, lacking) if column in self._computed(middle)[0] else (last, middle)
+        return last, self._computed(max(last, above + 1))[1]
 
     def _read(self, path: str, view: View) -> pa.Table:
         there = {field.name for field in self._schema.field(view.column).type}
@@ -99,10 +99,11 @@ class SpeedRows:
         rows = self._rows([path], {"lsn": pc.field("lsn"), **columns}, view.column)
         return rows.cast(pa.schema([("lsn", pa.int64()), *view.partial_schema]))
 
-    def _rows(self, paths: list[str], columns: dict[str, Any], kind: str) -> pa.Table:
+    def _rows(self, paths: list[str], columns: dict[str, Any], kind: str, lsn: int | None = None) -> pa.Table:
         at = [f"{self._base}/{unquote(path)}" for path in paths]
         files = ds.dataset(at, schema=self._schema, format="parquet", filesystem=self._filesystem)
-        return files.to_table(columns, filter=pc.field("view") == kind)
+        at_lsn = pc.scalar(True) if lsn is None else pc.field("lsn") == lsn
+        return files.to_table(columns, filter=(pc.field("view") == kind) & at_lsn)
 
     def _is_followed(self) -> bool:
         """Whether there is a commit after this version, by its name: the library lists the log to find out."""
@@ -114,16 +115,14 @@ class SpeedRows:
         newest = pc.max(self._files["max.lsn"]).as_py() if "max.lsn" in self._files.column_names else None
         if newest is not None:
             self.head = newest
-            self._at_head, self.at = self._computed(newest - 1).get(newest, (frozenset(), self.at))
+            self._at_head, self.at = self._computed(newest)
 
-    def _computed(self, above: int) -> dict[int, tuple[frozenset[str], datetime]]:
-        """Of each lsn past that, the columns of the views that have partials, and when its own pass ended."""
-        bounds: Bounds = {"view": [(row_types.BATCH_ROW, row_types.BATCH_ROW)], "lsn": [(above + 1, None)]}
+    def _computed(self, lsn: int) -> tuple[frozenset[str], datetime]:
+        """Columns of the views that have partials there, and when its own pass ended."""
+        bounds: Bounds = {"view": [(row_types.BATCH_ROW, row_types.BATCH_ROW)], "lsn": [(lsn, lsn)]}
         paths = those_within(self._files, bounds)["path"].to_pylist()
         columns = {"lsn": pc.field("lsn"), "at": pc.field("control", "finished_at"), "of": pc.field("control", "views")}
-        computed: dict[int, tuple[frozenset[str], datetime]] = {}
-        for row in self._rows(paths, columns, row_types.BATCH_ROW).to_pylist() if paths else []:
-            if row["lsn"] > above:  # a pass that made up for some views, later, has a row too
-                views, at = computed.get(row["lsn"], (frozenset(), row["at"]))
-                computed[row["lsn"]] = views | set(row["of"]), min(at, row["at"])
-        return computed
+        rows = self._rows(paths, columns, row_types.BATCH_ROW, lsn).to_pylist() if paths else []
+        views = frozenset(view for row in rows for view in row["of"])
+        ends = [row["at"] for row in rows if row["at"] is not None]  # a pass that made up for some views has a row, too
+        return views, min(ends, default=self.at)
