@@ -99,11 +99,15 @@ def blanked(rows: pa.Table, lsns: Sequence[int]) -> pa.Table:
 
 
 def is_blanked(records: pa.Table) -> list[int]:
-    """The numbers of the rows that were erased; of most tables, that none can be is seen at once."""
+    """The numbers of the rows that were erased; of most tables, that none can be is seen at once.
+
+    They have no key, either: a delete in a compacted topic has one, whatever its headers are.
+    """
     values = records["value"]
     if not values.null_count:
         return []
-    empty = pc.and_(pc.is_null(values), pc.fill_null(pc.equal(pc.list_value_length(records["headers"]), 1), False))
+    bare = pc.and_(pc.is_null(values), pc.is_null(records["key"]))
+    empty = pc.and_(bare, pc.fill_null(pc.equal(pc.list_value_length(records["headers"]), 1), False))
     rows = pc.indices_nonzero(empty)
     headers: Iterable[list[dict[str, Any]]] = records["headers"].take(rows).to_pylist()
     return [row for row, [header] in zip(rows.to_pylist(), headers, strict=True) if header["key"] == MARK]

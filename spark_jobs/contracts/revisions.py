@@ -35,6 +35,8 @@ class Action(StrEnum):
 
 
 OF_QUARANTINE = frozenset({Action.READMIT, Action.DISCARD})
+TEXTS = ("action", "of_lsn", "reason", "by", "request", "event_type", "event_id", "topic")
+"""What a row says of a revision by headers, as texts."""
 ERASED = "erased"
 """The action of an entry that tells what was erased, and decides nothing: the records' own rows say it."""
 
@@ -184,7 +186,8 @@ def _row(said: Revision, landed_on: date) -> dict[str, Any]:
         about["topic"] = said.content.topic
     headers = [(f"{ABOUT}{name}", text.encode()) for name, text in about.items()]
     headers += [(f"{ABOUT}identity", said.identity)] if said.identity is not None else []
-    read = said.content.headers if said.content is not None else ()
+    sent = said.content.headers if said.content is not None else ()
+    read = [(name, value) for name, value in sent if not name.startswith(ABOUT)]  # a producer says nothing of records
     _, topic, partition, offset = said.place
     return {
         **{"lsn": said.lsn, "landed_on": landed_on, "kind": row_types.REVISION_ROW, "timestamp": said.at},
@@ -221,20 +224,26 @@ def erased_row(said: Sequence[Revision], landed_on: date) -> pa.Table:
 
 def tells_erased(row: Mapping[str, Any]) -> bool:
     """Whether the row of that kind only tells what was erased."""
-    return {"key": f"{ABOUT}action", "value": ERASED.encode()} in row["headers"]
+    return bool(_about(row)["action"] == ERASED.encode())
+
+
+def _about(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said, by the name of its header: the first of each, as those of the record come after ours."""
+    headers = [(header["key"], header["value"]) for header in row["headers"]]
+    return {name.removeprefix(ABOUT): value for name, value in reversed(headers) if name.startswith(ABOUT)}
 
 
 def _revision(row: Mapping[str, Any]) -> Revision:
     headers = [(header["key"], header["value"]) for header in row["headers"] or ()]
-    about = {name.removeprefix(ABOUT): value for name, value in headers if name.startswith(ABOUT)}
-    text = {name: value.decode() for name, value in about.items() if name != "identity"}
+    about = _about(row)
+    text = {name: about[name].decode() for name in TEXTS if name in about}
     content = None
     if "topic" in text:
         of_record = tuple((name, value) for name, value in headers if not name.startswith(ABOUT))
         content = Content(text["topic"], row["key"], row["value"], of_record)
     return Revision(
         lsn=row["lsn"],
-        action=Action(text["action"]),
+        action=(action := Action(text["action"])),
         place=Place(int(text["of_lsn"]), row["topic"], row["partition"], row["offset"]),
         reason=text["reason"],
         by=text["by"],
@@ -242,6 +251,6 @@ def _revision(row: Mapping[str, Any]) -> Revision:
         request=text["request"],
         event_type=text.get("event_type"),
         event_id=text.get("event_id"),
-        identity=about.get("identity"),
+        identity=None if action in OF_QUARANTINE else about.get("identity"),
         content=content,
     )

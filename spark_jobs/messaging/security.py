@@ -122,7 +122,7 @@ def explained(error: Exception) -> str:
         return why(TopicAuthorizationFailedError(), denied.group(1))
     if re.search(r"SaslAuthenticationException|SSLException|SslAuthenticationException|SSLHandshake", said):
         return _why_unreachable(settings(), error)
-    return said.splitlines()[0]
+    return (said or repr(error)).splitlines()[0]
 
 
 def _why_unreachable(here: Settings, error: Exception) -> str:

@@ -126,7 +126,9 @@ def _verdict(checkpoint: Checkpoint, session: Session, suite: Suite, relation: R
             return Verdict(suite.table, ())
         return checkpoint.validate(suite, relation.rows(session(), suite), glance)
     except (PySparkException, Py4JError, duckdb.Error, NoTable) as error:
-        return Verdict(suite.table, (Failure("critical", f"cannot be audited: {str(error).splitlines()[0]}"),))
+        return Verdict(
+            suite.table, (Failure("critical", f"cannot be audited: {(str(error) or repr(error)).splitlines()[0]}"),)
+        )
 
 
 def agreement_lines(agreement: Agreement) -> Iterator[str]:

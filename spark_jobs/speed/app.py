@@ -104,6 +104,9 @@ class SpeedLayer:
         self.alerts.notify(self.end.lsn + 1, self.end.lsn)  # what the last life computed and did not send
         self._land_schemas()
 
+    def _columns(self) -> set[str]:
+        return {view.column for view in self.views}
+
     def _floors(self) -> dict[str, int]:
         """View column -> the cut of its current publication, up to which the batch build answers."""
         sources = self.store.current_sources()
@@ -114,7 +117,7 @@ class SpeedLayer:
         log.info("caught up lsn %d-%d: %d records, views %s", first, last, sum(gap.counts.values()), sorted(gap.views))
         self.status.views_aside.update(failed)
         self.status.set(caught_up_to=last)
-        self.alerts.notify(first, last, gap.views)
+        self.alerts.notify(first, last, gap.views - failed.keys())
 
     def starting_offsets(self) -> checkpoint.Offsets:
         """Where the query starts: at the log's end, or past a hole that somebody accepted by `speed recover`."""
@@ -193,7 +196,7 @@ class SpeedLayer:
         self.metrics.query = query
         self.status.set(state="running")
         reviser = Reviser(self.store, self.turn, lambda: self.history, self._revise)
-        with Housekeeping(self.store, self.status, self.turn, self.fence, reviser.answer, self._erase):
+        with Housekeeping(self.store, self.views, self.status, self.turn, self.fence, reviser.answer, self._erase):
             query.awaitTermination()
 
     def _erase(self, upto: int) -> int:
@@ -230,7 +233,7 @@ class SpeedLayer:
             self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.fence.epoch)
             self.status.views_aside.update(outcome.failed)
             self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds, sizes, outcome.rejected())
-            self.alerts.notify(lsn, lsn)
+            self.alerts.notify(lsn, lsn, self._columns() - self.status.views_aside.keys())
 
     def _read(self, batch: DataFrame, ranges: Sequence[Range], lsn: int) -> pa.Table | StagedBatch:
         """In this process what is small, the rest by the workers; by Spark's source what only Java can read."""

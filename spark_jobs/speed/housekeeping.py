@@ -7,9 +7,10 @@ committed under the turn of the micro-batches: two commits at a time would be a 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Self
 
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 from spark_jobs.speed import compaction, trimming
@@ -26,7 +27,9 @@ TRIM_SECONDS = 3600
 
 
 class Housekeeping:
-    """A thread beside the query; `turn` is the lock that a micro-batch holds. `answer`: of other requests.
+    """A thread beside the query; `turn` is the lock that a micro-batch holds. `views`: those that are computed.
+
+    answer: of other requests.
 
     erase: takes out what was erased up to an lsn, and returns how many records.
     """
@@ -34,13 +37,14 @@ class Housekeeping:
     def __init__(
         self,
         store: Store,
+        views: Collection[View],
         status: Status,
         turn: threading.Lock,
         fence: Fence,
         answer: Callable[[], None],
         erase: Callable[[int], int],
     ) -> None:
-        self._store, self._status, self._turn, self._fence = store, status, turn, fence
+        self._store, self._views, self._status, self._turn, self._fence = store, views, status, turn, fence
         self._answer = answer
         self._asked = {TRIM: self._trim, ERASE: lambda upto: {"records": erase(upto)}}
         self._stopped = threading.Event()
@@ -64,7 +68,7 @@ class Housekeeping:
                     self._do_if_asked(kind, does)
                 if time.monotonic() >= self._trims_at:
                     self._trims_at = time.monotonic() + TRIM_SECONDS
-                    trimming.trim_unread(self._store, self._turn, self._fence)
+                    trimming.trim_unread(self._store, self._views, self._turn, self._fence)
             except Exception as error:
                 log.exception("housekeeping goes on after an error")
                 self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
@@ -82,5 +86,7 @@ class Housekeeping:
         self._store.answer_request(request.id, answer)
 
     def _trim(self, up_to_lsn: int) -> dict[str, Any]:
+        """As far as it may be now: a view may have come since somebody asked."""
+        up_to_lsn = trimming.unread(self._store, self._views, up_to_lsn)
         trimming.trim(up_to_lsn, self._turn, self._fence)
         return {"trimmed_up_to": up_to_lsn, "files_removed": trimming.vacuum_hot_tables()}

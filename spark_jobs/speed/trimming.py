@@ -5,12 +5,14 @@ publication that readers may still see, go back to, or have pinned keeps all par
 """
 
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
 from spark_jobs.speed.partials_table import OPEN, in_window
@@ -22,14 +24,26 @@ TOLD_DAYS = 90
 """How long the ledger keeps requests, epochs, and builds that nobody can read any more."""
 
 
-def trim_unread(store: Store, turn: threading.Lock, fence: Fence) -> None:
+def unread(store: Store, views: Iterable[View], upto: int | None = None) -> int:
+    """The lsn up to which nobody reads partials, at most `upto`; 0 while a view is in no publication yet.
+
+    Such a view has been caught up from the first lsn on, and readers will be given all of it.
+    """
+    shown = store.current_sources()
+    if any(view.id not in shown for view in views):
+        return 0
+    lowest = store.lowest_live_cut()
+    return lowest if upto is None else min(lowest, upto)
+
+
+def trim_unread(store: Store, views: Iterable[View], turn: threading.Lock, fence: Fence) -> None:
     """Trim without being asked, and let the ledger forget what is long over.
 
     A publication too old to go back to is marked as expired first, so that nobody goes back to it meanwhile.
     """
     now = datetime.now(UTC)
     store.expire_publications(now - timedelta(days=settings().publications_kept_days))
-    trim(store.lowest_live_cut(), turn, fence)
+    trim(unread(store, views), turn, fence)
     vacuum_hot_tables()
     store.forget_messages(now - timedelta(days=TOLD_DAYS))
     store.forget_builds(now - timedelta(days=TOLD_DAYS))

@@ -52,7 +52,7 @@ class SideInputs:
 
 def _built(event_type: str, cut: int) -> pa.Table:
     schema = project_contracts().of(event_type).fact_schema
-    if not cut:
+    if not cut or not duckdb_reader.exists(tables.facts(event_type)):  # no run has decoded one yet
         return schema.empty_table()
     facts = duckdb_reader.dataset(tables.facts(event_type))
     return facts.to_table(schema.names, filter=ds.field("lsn") <= cut).cast(schema)

@@ -75,5 +75,7 @@ def test_a_blanked_row_tells_its_erasure_and_nothing_else() -> None:
     rows = pa.Table.from_pylist([record, {**record, "value": None}, {**record, "headers": []}], row_types.LOG)
     blanked = erasures.blanked(rows, [9, 9, 9])
     assert erasures.is_blanked(blanked) == [0, 1, 2] and erasures.is_blanked(rows) == []
+    delete = {**record, "value": None, "headers": [{"key": erasures.MARK, "value": b"9"}]}
+    assert erasures.is_blanked(pa.Table.from_pylist([delete], row_types.LOG)) == [], "a producer's, of its own key"
     [row, *_] = blanked.select(["key", "value", "headers", "offset"]).to_pylist()
     assert row == {"key": None, "value": None, "headers": [{"key": erasures.MARK, "value": b"9"}], "offset": 3}

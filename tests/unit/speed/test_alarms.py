@@ -153,7 +153,7 @@ def test_rejects_of_before_the_last_minutes_do_not_count(
 
 
 def test_housekeeping_rings_while_its_tables_cannot_be_read(store: Store, beating: Status) -> None:
-    with Housekeeping(store, beating, nullcontext(), Fence(1), lambda: None, lambda upto: 0):  # type: ignore[arg-type]
+    with Housekeeping(store, [], beating, nullcontext(), Fence(1), lambda: None, lambda upto: 0):  # type: ignore[arg-type]
         assert "housekeeping" in awaited(store, bool)
         land.create()
         partials_table.create([])

@@ -10,6 +10,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import Store
+from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
 from spark_jobs.speed import partials_table, trimming
 from spark_jobs.storage import coverage
@@ -41,7 +42,7 @@ def publish(store: Store, cut: int, days_ago: int) -> int:
 
 
 def left(store: Store) -> list[int]:
-    trimming.trim_unread(store, threading.Lock(), Fence(1))
+    trimming.trim_unread(store, [], threading.Lock(), Fence(1))
     return sorted(coverage.covered(0))
 
 
@@ -65,4 +66,19 @@ def test_d1_a_publication_that_one_may_go_back_to_keeps_its_partials(speed: Spee
     publish(store, 2, 1)
     publish(store, 4, 0)
     assert left(store) == [3, 4, 5, 6]
+    store.close()
+
+
+def test_nothing_is_trimmed_while_a_view_is_in_no_publication(speed: Speed) -> None:
+    """It was caught up from the first lsn on: its rows lie in files below the other views' cut."""
+    store = ledger.open()
+    publish(store, 4, 1)
+    known, new = project_views()["orders_by_day"], project_views()["sessions"]
+    shown = store.begin_publication("initial", {known.id: Source(1, None, 4, None)}, cut=4)
+    store.finish_publication(shown.id)
+    assert trimming.unread(store, [known], 6) == store.lowest_live_cut() == 4
+    assert trimming.unread(store, [known], 2) == 2, "somebody asked for less"
+    assert trimming.unread(store, [known, new], 6) == 0, "somebody asked before it came"
+    trimming.trim_unread(store, [known, new], threading.Lock(), Fence(1))
+    assert sorted(coverage.covered(0)) == [1, 2, 3, 4, 5, 6]
     store.close()

@@ -89,3 +89,9 @@ def test_below_the_published_cut_the_stored_facts_say_it(given: SideInputs) -> N
 
 def test_without_such_views_nothing_is_read(platform_home: Path) -> None:
     assert SideInputs([project_views()["orders_by_day"]], 5).before(9) == {}
+
+
+def test_of_a_side_input_that_no_run_has_decoded_yet_nothing_stands_below_the_cut(platform_home: Path) -> None:
+    """Its schema, and the view that looks it up, came after the publication."""
+    land.create()
+    assert {rows.num_rows for rows in SideInputs(project_views(), 5).before(6).values()} == {0}

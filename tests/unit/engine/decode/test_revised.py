@@ -170,3 +170,27 @@ def test_the_log_gives_back_what_was_written_to_it() -> None:
     assert revisions.from_rows(rows.to_pylist()[::-1]).entries == every[::-1]
     assert rows["kind"].unique().to_pylist() == [row_types.REVISION_ROW]
     assert row_types.RECORD_ROW < row_types.REVISION_ROW < row_types.SCHEMA_ROW, "statistics tell where one is"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("revision.action", b"erase"),
+        ("revision.action", b"erased"),
+        ("revision.identity", b"\x01" * 16),
+        ("revision.of_lsn", b"9"),
+        ("revision.note", None),
+        ("revision.note", b"\xff"),
+    ],
+)
+def test_i13_a_record_says_nothing_of_records_by_its_own_headers(header: tuple[str, bytes | None]) -> None:
+    """Also where an older log has them: ours come first."""
+    readmitted = Revision(
+        *(AT, Action.READMIT, Place(1, "page_viewed", 0, 7), "why", "ada", dt.datetime(2026, 3, 1, tzinfo=dt.UTC), "r"),
+        content=Content("page_viewed", b"k", b"{}", (("schema_version", b"1"), header)),
+    )
+    without = replace(readmitted, content=Content("page_viewed", b"k", b"{}", (("schema_version", b"1"),)))
+    [row] = revisions.rows([readmitted], dt.date(2026, 3, 1)).to_pylist()
+    assert revisions.from_rows([row]).entries == (without,)
+    older = {**row, "headers": [*row["headers"], {"key": header[0], "value": header[1]}]}
+    assert revisions.from_rows([older]).entries == (without,)
