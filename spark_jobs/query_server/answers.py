@@ -107,10 +107,9 @@ class Answers:
         schema = MOMENT if as_of is not None else schema_of(schema)
         _refuse_tables(schema)
         moment = self._moment(schema, as_of)
-        if name in moment.views:
-            _refuse_other_keys(moment.views[name], key)
         [read] = self._give_names([(schema, name)], {schema: moment})
         view = moment.views[name]
+        _refuse_other_keys(view, key)
         same = [f"{quote(k, DUCKDB)} = CAST(${k} AS {type_of(view.served_keys[k], DUCKDB)})" for k in key]
         where = f" WHERE {' AND '.join(same)}" if same else ""
         sql = f"SELECT * FROM {quote(schema, DUCKDB)}.{quote(name, DUCKDB)}{where}"

@@ -67,12 +67,8 @@ def _average(node: exp.Expression) -> None:
     of.replace(_unless(_is_decimal(of), text, of.copy()))
 
 
-def _to_integer(node: exp.Expression) -> None:
-    node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")))
-
-
-def _to_date(node: exp.Expression) -> None:
-    node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("DATE")))
+def _is_a(kind: str) -> Callable[[exp.Expression], None]:
+    return lambda node: node.replace(_cast(node.copy(), kind))
 
 
 def _days_between(node: exp.Expression) -> None:
@@ -198,13 +194,13 @@ RULES: Mapping[type[exp.Expression], Callable[[exp.Expression], None]] = {
     exp.ArrayContains: _is_among,
     exp.Avg: _average,
     exp.Cast: _to_decimal,
-    exp.Ceil: _to_integer,
+    exp.Ceil: _is_a("BIGINT"),
     exp.Concat: _join,
     exp.ConcatWs: _join,
     exp.DPipe: _join,
     exp.DateDiff: _days_between,
     exp.Div: _divide,
-    exp.Floor: _to_integer,
+    exp.Floor: _is_a("BIGINT"),
     exp.ILike: _escape,
     exp.IntDiv: _divide_whole,
     exp.Like: _escape,
@@ -214,5 +210,5 @@ RULES: Mapping[type[exp.Expression], Callable[[exp.Expression], None]] = {
     exp.SafeDivide: _divide,
     exp.Substring: _from_the_first,
     exp.TryCast: _to_decimal,
-    exp.TsOrDsAdd: _to_date,
+    exp.TsOrDsAdd: _is_a("DATE"),
 } | dict.fromkeys(COMPARED, _compare)

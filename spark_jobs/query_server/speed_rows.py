@@ -41,7 +41,7 @@ class SpeedRows:
         self.version, self._followed = -1, 0.0
         self.head, self.at = 0, datetime.min
         self._at_head = frozenset[str]()
-        self._behind: dict[tuple[str, int], tuple[float, Reached]] = {}
+        self._behind: dict[str, tuple[int, float, Reached]] = {}
 
     def follow(self) -> None:
         """Take the newest version. Raises NoTable before the first."""
@@ -76,10 +76,10 @@ class SpeedRows:
         """
         if view.column in self._at_head:
             return self.head, self.at
-        known_at, reached = self._behind.get((view.column, above), (-BEHIND_SECONDS, (above, self.at)))
-        if time.monotonic() - known_at >= BEHIND_SECONDS:
+        past, known_at, reached = self._behind.get(view.column, (-1, 0.0, (above, self.at)))
+        if past != above or time.monotonic() - known_at >= BEHIND_SECONDS:
             reached = self._before_the_hole(view.column, above)
-            self._behind[view.column, above] = time.monotonic(), reached
+            self._behind[view.column] = above, time.monotonic(), reached
         return reached
 
     def _before_the_hole(self, column: str, above: int) -> Reached:

@@ -18,6 +18,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.revisions import Revision
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
+from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger import view_lock
@@ -103,9 +104,6 @@ class SpeedLayer:
         )
         self.alerts.notify(self.end.lsn + 1, self.end.lsn)  # what the last life computed and did not send
         self._land_schemas()
-
-    def _columns(self) -> set[str]:
-        return {view.column for view in self.views}
 
     def _floors(self) -> dict[str, int]:
         """View column -> the cut of its current publication, up to which the batch build answers."""
@@ -233,7 +231,7 @@ class SpeedLayer:
             self.end = continuity.advance(self.end, lsn, ranges, topic_ids, self.fence.epoch)
             self.status.views_aside.update(outcome.failed)
             self.status.batch(lsn, count, outcome.counts(lsn), clock.seconds, sizes, outcome.rejected())
-            self.alerts.notify(lsn, lsn, self._columns() - self.status.views_aside.keys())
+            self.alerts.notify(lsn, lsn, {view.column for view in self._computed()})
 
     def _read(self, batch: DataFrame, ranges: Sequence[Range], lsn: int) -> pa.Table | StagedBatch:
         """In this process what is small, the rest by the workers; by Spark's source what only Java can read."""
@@ -259,5 +257,8 @@ class SpeedLayer:
         return take(records, self.history, self.fence, landed_on=dt.datetime.now(dt.UTC).date())
 
     def _process(self, batch: Batch, lsn: int, records: int, started_at: dt.datetime) -> Outcome:
-        views = [view for view in self.views if view.column not in self.status.views_aside]
-        return process(batch, {lsn: records}, views, self.window, self.side_inputs, started_at)
+        return process(batch, {lsn: records}, self._computed(), self.window, self.side_inputs, started_at)
+
+    def _computed(self) -> list[View]:
+        """The views that are not set aside."""
+        return [view for view in self.views if view.column not in self.status.views_aside]

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from infra.embedded.airflow_api import AirflowApi
-from infra.embedded.readiness import airflow_answers
+from infra.embedded.readiness import airflow_health
 from spark_jobs.settings import Settings
 
 HEALTHY = {"metadatabase": {"status": "healthy"}, "access_token": "a token"}
@@ -44,7 +44,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def test_no_proxy_is_asked_whether_airflow_is_ready(port: int) -> None:
-    airflow_answers(f"http://127.0.0.1:{port}", "metadatabase")
+    assert airflow_health(f"http://127.0.0.1:{port}") == HEALTHY
 
 
 def test_no_proxy_is_told_the_admins_password(port: int, tmp_path: Path) -> None:
