@@ -20,7 +20,7 @@ COPY --chown=tidemark:tidemark pyproject.toml README.md ./
 COPY --chown=tidemark:tidemark infra/__init__.py infra/setup.py infra/preflight.py infra/jars.py infra/archives.py infra/login.py infra/PasswordLogin.scala infra/
 COPY --chown=tidemark:tidemark infra/locks infra/locks
 COPY --chown=tidemark:tidemark infra/conf infra/conf
-COPY --chown=tidemark:tidemark spark_jobs/__init__.py spark_jobs/settings.py spark_jobs/
+COPY --chown=tidemark:tidemark spark_jobs/__init__.py spark_jobs/
 COPY --chown=tidemark:tidemark spark_jobs/storage/__init__.py spark_jobs/storage/java.py spark_jobs/storage/
 # Downloads stay in a cache of the builder, so that a change of a lock fetches only what changed.
 RUN --mount=type=secret,id=registries,uid=1000 --mount=type=cache,target=/home/tidemark/.cache,uid=1000,gid=1000 \
