@@ -16,8 +16,9 @@ from spark_jobs.batch.build_tasks import days_together
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.ledger.store import LedgerError, Store
-from spark_jobs.quality.expectations.audited import Relation, audited
+from spark_jobs.quality.expectations.audited import audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
+from spark_jobs.quality.expectations.relation import Relation
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.quality.expectations.verdicts import Failure, Verdict
 from spark_jobs.quality.hot_key_notices import hot_keys, long_stretches

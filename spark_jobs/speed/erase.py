@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from spark_jobs.contracts import erasures, revisions, row_types
+from spark_jobs.contracts import erasures, revision_rows, row_types
 from spark_jobs.contracts.revisions import Action, InForce, Place, Revision, Revisions
 from spark_jobs.engine.decode.erased import named
 from spark_jobs.engine.decode.joined import places_of
@@ -85,14 +85,14 @@ class Eraser:
         """Those about the records hold what was to be read in their place. The erasures go last, file by file."""
         kind = (row_types.REVISION_ROW, row_types.REVISION_ROW)
         said = [(*file, pa.concat_tables(_rows(file[0], IS_REVISION))) for file in _log_files({"kind": [kind]})]
-        about = [(path, day, rows, revisions.from_rows(rows.to_pylist()).entries) for path, day, rows in said]
+        about = [(path, day, rows, revision_rows.from_rows(rows.to_pylist()).entries) for path, day, rows in said]
         for path, day, rows, entries in sorted(
             about, key=lambda file: any(one.action is Action.ERASE for one in file[3])
         ):
             if gone := [one for one in entries if one.place in erased]:
-                told = rows.filter(pa.array([*map(revisions.tells_erased, rows.to_pylist())], pa.bool_()))
-                left = [revisions.rows([one for one in entries if one.place not in erased], day)]
-                left += [revisions.erased_row(some, day) for some in _by_lsn(gone)]
+                told = rows.filter(pa.array([*map(revision_rows.tells_erased, rows.to_pylist())], pa.bool_()))
+                left = [revision_rows.rows([one for one in entries if one.place not in erased], day)]
+                left += [revision_rows.erased_row(some, day) for some in _by_lsn(gone)]
                 new = (some.select(rows.column_names) for some in left)
                 self._again(path, day, (*_rows(path, ~IS_REVISION), told, *new))
 

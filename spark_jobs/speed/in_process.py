@@ -11,7 +11,7 @@ from functools import partial
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from spark_jobs.contracts import revisions, row_types, schema_history
+from spark_jobs.contracts import revision_rows, row_types, schema_history
 from spark_jobs.contracts.revisions import Revision
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
 from spark_jobs.definitions.bound_view import View
@@ -45,7 +45,7 @@ class InProcessWriter:
         """Land records and their control row in one commit, as `land.commit`, with what comes in force by it."""
         row = batch_row(records.num_rows, lsn, control)
         day = row["landed_on"][0].as_py()
-        parts = [stamped(records, day), schema_history.rows(schemas, day), revisions.rows(said, day), row]
+        parts = [stamped(records, day), schema_history.rows(schemas, day), revision_rows.rows(said, day), row]
         self._log.update_incremental()
         lands = partial(self._fence.committing, lsn=lsn)
         data_files.commit_beside([], parts, tables.path(tables.MASTER_LOG), ("landed_on", day), lands, self._log)

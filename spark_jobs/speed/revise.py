@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from spark_jobs.contracts import revisions
+from spark_jobs.contracts import revision_rows
 from spark_jobs.contracts.revisions import Revision
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.ledger.schema import Request
@@ -30,7 +30,7 @@ Land = Callable[[Sequence[Revision]], int]
 def ask(store: Store, said: Sequence[Revision]) -> int:
     """Ask for revisions, MOST at most; returns the number of the request."""
     name = uuid4().hex
-    rows = revisions.rows([replace(one, request=name) for one in said], dt.date.min)
+    rows = revision_rows.rows([replace(one, request=name) for one in said], dt.date.min)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
@@ -40,7 +40,7 @@ def ask(store: Store, said: Sequence[Revision]) -> int:
 def asked(arguments: dict[str, Any]) -> Sequence[Revision]:
     """The revisions of a request."""
     rows = pa.ipc.open_stream(base64.b64decode(arguments["rows"])).read_all()
-    return revisions.from_rows(rows.to_pylist()).entries
+    return revision_rows.from_rows(rows.to_pylist()).entries
 
 
 class Reviser:

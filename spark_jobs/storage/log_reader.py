@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem
 
-from spark_jobs.contracts import revisions, row_types, schema_history
+from spark_jobs.contracts import revision_rows, row_types, schema_history
 from spark_jobs.contracts.schema_history import SchemaHistory
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, lsn_ranges, tables
@@ -98,4 +98,4 @@ def read_schema_history() -> SchemaHistory:
     files = duckdb_reader.within(tables.MASTER_LOG, {"kind": [(first, last)]})
     rows = files.to_table(["kind", *row_types.RECORD.names], ds.field("kind") >= first).to_pylist()
     of_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in (first, last)}
-    return replace(schema_history.from_rows(of_kind[last]), revisions=revisions.from_rows(of_kind[first]))
+    return replace(schema_history.from_rows(of_kind[last]), revisions=revision_rows.from_rows(of_kind[first]))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs.contracts import revisions, row_types
+from spark_jobs.contracts import revision_rows, row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.model import ContractError
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA, Entry, SchemaHistory
@@ -102,7 +102,7 @@ def test_the_oracle_reads_each_record_by_the_same_schemas(seed: int, platform_ho
     sent = unlisted(landed(generate.blocks(plan, project_contracts(), 600), lsns=LSNS))
     records = sent.select(row_types.RECORD.names)
     said = [one for record in records.to_pylist() if chance.random() < 0.3 for one in said_of(chance, record, LSNS)]
-    write_deltalake(tables.path(tables.MASTER_LOG), revisions.rows(said, date(2026, 3, 1)), mode="append")
+    write_deltalake(tables.path(tables.MASTER_LOG), revision_rows.rows(said, date(2026, 3, 1)), mode="append")
     found = decode_logged(records, log_reader.read_schema_history(), cut)
     ours = {place(row): row["reason"] for row in found.rejects.to_pylist()}
     accepted = [row for rows in record_outcomes.countable(found.facts).values() for row in rows.to_pylist()]

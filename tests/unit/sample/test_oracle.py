@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.contracts import revisions, row_types
+from spark_jobs.contracts import revision_rows, row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.revisions import Revisions
 from spark_jobs.contracts.schema_history import EVERY_SCHEMA
@@ -124,7 +124,7 @@ def test_views_and_oracle_agree_on_what_somebody_said_of_single_records(view):
     found = decode_logged(records.select(row_types.RECORD.names), history, cut).facts
     lost = [dedupe.first_of_each(rows)[1].select(PLACE) for rows in record_outcomes.countable(found).values()]
     served = views_answer(view, record_outcomes.settled(found, pa.concat_tables(lost)), cut=0)
-    known = times(ds.dataset(revisions.rows(said, date(2026, 3, 1))), cut)
+    known = times(ds.dataset(revision_rows.rows(said, date(2026, 3, 1))), cut)
     truth = answer(Oracle(records, now=NOW, times=known).expected(view))
     assert served == truth != answer(Oracle(records, now=NOW).expected(view))
     assert answer(Oracle(unlisted(records), now=NOW, times=known).expected(view)) == truth

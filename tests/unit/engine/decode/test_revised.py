@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_jobs.contracts import revisions, row_types
+from spark_jobs.contracts import revision_rows, row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.contracts.revisions import Action, Content, Place, Revision, Revisions
 from spark_jobs.contracts.schema_history import Entry, SchemaHistory
@@ -166,8 +166,8 @@ def test_the_log_gives_back_what_was_written_to_it() -> None:
         replace(said(Action.READMIT, 2, b"\xff"), content=Content("elsewhere", b"k", b"\xff", headers)),
         replace(said(Action.SUPERSEDE, 3, of=identity(GOOD)), content=Content("page_viewed", b"k", None)),
     )
-    rows = revisions.rows(every, dt.date(2026, 3, 1))
-    assert revisions.from_rows(rows.to_pylist()[::-1]).entries == every[::-1]
+    rows = revision_rows.rows(every, dt.date(2026, 3, 1))
+    assert revision_rows.from_rows(rows.to_pylist()[::-1]).entries == every[::-1]
     assert rows["kind"].unique().to_pylist() == [row_types.REVISION_ROW]
     assert row_types.RECORD_ROW < row_types.REVISION_ROW < row_types.SCHEMA_ROW, "statistics tell where one is"
 
@@ -190,7 +190,7 @@ def test_i13_a_record_says_nothing_of_records_by_its_own_headers(header: tuple[s
         content=Content("page_viewed", b"k", b"{}", (("schema_version", b"1"), header)),
     )
     without = replace(readmitted, content=Content("page_viewed", b"k", b"{}", (("schema_version", b"1"),)))
-    [row] = revisions.rows([readmitted], dt.date(2026, 3, 1)).to_pylist()
-    assert revisions.from_rows([row]).entries == (without,)
+    [row] = revision_rows.rows([readmitted], dt.date(2026, 3, 1)).to_pylist()
+    assert revision_rows.from_rows([row]).entries == (without,)
     older = {**row, "headers": [*row["headers"], {"key": header[0], "value": header[1]}]}
-    assert revisions.from_rows([older]).entries == (without,)
+    assert revision_rows.from_rows([older]).entries == (without,)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_jobs.quality.expectations import audited, suites
-from spark_jobs.quality.expectations.audited import Stored
+from spark_jobs.quality.expectations import audited, relation, suites
+from spark_jobs.quality.expectations.relation import Stored
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
@@ -68,7 +68,7 @@ def test_a_small_table_is_looked_at_whole_whatever_its_files(
     base: int, suite: Suite, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key that two files have is there twice."""
-    monkeypatch.setattr(audited, "AT_ONCE", at_once)
+    monkeypatch.setattr(relation, "AT_ONCE", at_once)
     frames = Stored("batch.some").frames(suite)
     assert frames is not None
     assert [sorted(frame["key"]) for frame in frames] == [[*range(40)]]
@@ -78,7 +78,7 @@ def test_a_large_table_is_looked_at_in_parts_that_have_all_rows_of_a_key(
     base: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(range(0, 40))
-    monkeypatch.setattr(audited, "AT_ONCE", 10)
+    monkeypatch.setattr(relation, "AT_ONCE", 10)
     frames = Stored("batch.some").frames(UNIQUE)
     assert frames is not None
     parts = [sorted(frame["key"]) for frame in frames]
@@ -92,7 +92,7 @@ def test_a_large_table_whose_rows_are_judged_one_by_one_is_read_once_a_portion_a
     base: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(range(40, 10_000))
-    monkeypatch.setattr(audited, "AT_ONCE", 4096)
+    monkeypatch.setattr(relation, "AT_ONCE", 4096)
     frames = Stored("batch.some").frames(ROW_BY_ROW)
     assert frames is not None
     parts = [[*frame["key"]] for frame in frames]

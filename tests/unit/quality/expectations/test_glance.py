@@ -11,9 +11,9 @@ from deltalake import write_deltalake
 
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView
-from spark_jobs.quality.expectations import audited, suites
-from spark_jobs.quality.expectations.audited import Stored, as_frame
+from spark_jobs.quality.expectations import relation, suites
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
+from spark_jobs.quality.expectations.relation import Stored, as_frame
 from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.quality.expectations.verdicts import key, sentence
 from spark_jobs.registry.views import project_views
@@ -107,7 +107,7 @@ def test_a_bad_row_of_a_batch_table_is_found(said: str, platform_home: Path) -> 
 
 def test_only_the_audited_rows_must_fit_in_memory(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_deltalake(tables.path("facts.a"), pa.table({"lsn": range(10), "identity": [b"\x0a"] * 10}))
-    monkeypatch.setattr(audited, "AT_ONCE", 4)
+    monkeypatch.setattr(relation, "AT_ONCE", 4)
     suite = Suite("facts.a", ("lsn", "identity"), ())
     assert Stored("facts.a").frames(suite) is None
     frames = Stored("facts.a", where="lsn > 6").frames(suite)
