@@ -18,8 +18,9 @@ from spark_jobs.quality.reconciliation.causes import (
 )
 from spark_jobs.quality.verification import recompute_checks
 from spark_jobs.quality.verification.findings import Skipped, State
+from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.quality.verification.scope import refuse_facts_ahead
-from spark_jobs.quality.verification.verify import Scene, checks, of_builds
+from spark_jobs.quality.verification.verify import checks, of_builds
 from spark_jobs.serving import quarantine
 from spark_jobs.settings import settings
 from spark_jobs.storage import coverage, log_reader, tables

@@ -13,6 +13,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.ledger import store as ledger
 from spark_jobs.quality.verification import completeness, verify
 from spark_jobs.quality.verification.findings import Finding, State
+from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.sample import producer_ledger
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
@@ -69,7 +70,7 @@ def _write_ledger() -> None:
 
 def findings(platform: Platform) -> list[Finding]:
     """Every check but those of Kafka and of served answers."""
-    scene = verify.Scene(ledger.open(), platform.views)
+    scene = Scene(ledger.open(), platform.views)
     every = (*verify.checks(scene), *verify.of_builds(scene))
     return [law.looked(check) for law, check in every if law != completeness.OFFSETS]
 

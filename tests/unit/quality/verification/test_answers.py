@@ -16,6 +16,7 @@ from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
 from spark_jobs.quality.verification import answers, completeness, verify
 from spark_jobs.quality.verification.expected import SecondWay
 from spark_jobs.quality.verification.findings import Finding, State
+from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
@@ -27,7 +28,7 @@ NOW = START + timedelta(minutes=20)
 
 
 def kafka(platform: Platform, available: dict[tuple[str, int], tuple[int, int]], count: int | None) -> Finding:
-    scene = verify.Scene(ledger.open(), platform.views)
+    scene = Scene(ledger.open(), platform.views)
     return completeness.offsets_are_in_the_log_once(scene.con, available, lambda gap: count)
 
 
@@ -172,6 +173,6 @@ def test_the_command_says_what_it_could_not_look_at(platform: Platform, monkeypa
 
 
 def test_before_anything_landed_nothing_is_claimed_to_hold(platform_home: Path) -> None:
-    scene = verify.Scene(ledger.open(), Platform(VIEWS).views)
+    scene = Scene(ledger.open(), Platform(VIEWS).views)
     states = {law.looked(check).state for law, check in verify.checks(scene) if law != completeness.OFFSETS}
     assert states <= {State.ABSENT, State.UNABLE}

@@ -16,6 +16,7 @@ from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
 from spark_jobs.quality.verification import answers, completeness, recompute_checks, scope, verify
 from spark_jobs.quality.verification.findings import Finding, Law, State
 from spark_jobs.quality.verification.sampled import SampledWay
+from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.quality.verification.time_limit import TimeLimit
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
@@ -39,7 +40,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def findings(platform: Platform, seed: int | None, law: str = "") -> list[Finding]:
     """What verify finds of one law, or of all."""
-    scene = verify.Scene(ledger.open(), platform.views, seed)
+    scene = Scene(ledger.open(), platform.views, seed)
     every = (*verify.checks(scene), *verify.of_builds(scene))
     return [one.looked(check) for one, check in every if one != completeness.OFFSETS and law in one.text]
 
