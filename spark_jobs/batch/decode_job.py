@@ -49,7 +49,7 @@ def decoded(spark: SparkSession, todo: Scope, judged_by: JudgedBy, folder: str, 
     """
     frame, read = LogRecords(spark, tuple(todo.ranges())).tasks()
     files = _written(frame, _decoding(read, judged_by, folder))
-    staged = [file.address for _, file in files.pop(IDENTITY_FILE, [])]
+    staged = {file.address: rows for rows, file in files.pop(IDENTITY_FILE, [])}
     types, losers = identity_index.losers(spark, staged, todo, folder, committing)
     return files | _rewritten(spark, files, types, losers) if losers else files
 
@@ -110,7 +110,7 @@ def _in_time(facts: pa.Table, event_type: str) -> pa.Table:
 def _rewritten(spark: SparkSession, files: Files, types: set[str], losers: list[str]) -> Files:
     """The facts again without the losers, these as duplicates, and their outcomes; the old files are deleted."""
     old = [(name, file) for name in (*types, RECORD_OUTCOME) for _, file in files.get(tables.facts(name), ())]
-    shares = settings().cores * SHARES_PER_CORE
+    shares = min(settings().cores * SHARES_PER_CORE, len(old))
     outcomes, duplicates = tables.path(tables.facts(RECORD_OUTCOME)), tables.path(tables.DUPLICATES)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:

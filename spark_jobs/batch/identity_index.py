@@ -1,14 +1,14 @@
 """Which facts repeat one: an index of the identities of all facts, in buckets, instead of a join with all history.
 
-identities of new facts (staged by `decode_job`), master.identities -> a task per bucket, in DuckDB -> the losers, in
-a staged file; files of master.identities with the new winners, which no version names yet.
+identities of new facts (staged by `decode_job`), master.identities -> tasks, bucket by bucket, in DuckDB -> the losers,
+in staged files; files of master.identities with the new winners, which no version names yet.
 
 A bucket is the identities that begin with the same four bits; in a file they are in order, each with the lsn of its
 fact. Small files of a bucket are joined with those of about their size, so that there are few, and each is written
 again only when the bucket has doubled.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.engine.partials import in_order
 from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.settings import settings
 from spark_jobs.storage import data_files, ddl, duckdb_reader, tables, task_files
 from spark_jobs.storage.data_files import ROW_GROUP, Committing, FileWriter
 from spark_jobs.storage.fact_slices import Slice
@@ -30,6 +31,8 @@ from spark_jobs.storage.lsn_ranges import Scope
 from spark_jobs.storage.task_files import ARROW_ROWS, Batches, Task
 
 BUCKETS = 16
+PER_TASK = 100_000
+"""Identities, new and known, for which a task more is worth its start."""
 BUCKET = "bucket"
 INDEX = pa.schema([("identity", pa.binary()), ("lsn", pa.int64())])
 STAGED = pa.schema(
@@ -42,10 +45,10 @@ COORDINATES = listed(dict(row_types.COORDINATES), Dialect.DUCKDB)
 
 @dataclass(frozen=True)
 class _Bucket:
-    """known: files with the identities of older facts; joined: those of them that are written again."""
+    """known: files with the identities of older facts, and their rows; joined: those of them that are written again."""
 
     number: int
-    known: list[str] = field(default_factory=list)
+    known: dict[str, int] = field(default_factory=dict)
     joined: list[str] = field(default_factory=list)
 
 
@@ -56,15 +59,16 @@ def create() -> None:
 
 
 def losers(
-    spark: SparkSession, staged: Sequence[str], todo: Scope, folder: str, committing: Committing
+    spark: SparkSession, staged: Mapping[str, int], todo: Scope, folder: str, committing: Committing
 ) -> tuple[set[str], list[str]]:
     """The facts that are not the first of their identity: their event types, and staged files (columns of STAGED).
 
-    staged: files of the facts of the lsns to do. The index has those that are, when this is done.
+    staged: files of the facts of the lsns to do, and their rows. The index has those that are, when this is done.
     """
     read = DeltaTable(tables.path(tables.IDENTITIES))
     buckets = _buckets(read, todo)
-    report = task_files.run(task_files.shares(spark, BUCKETS), _comparing(buckets, staged, todo, folder))
+    shares = _shares(sum(staged.values()) + sum(sum(bucket.known.values()) for bucket in buckets))
+    report = task_files.run(task_files.shares(spark, shares), _comparing(buckets, shares, [*staged], todo, folder))
     files, root = task_files.files(report), f"{tables.path(tables.IDENTITIES)}/"
     joined = (address for bucket in buckets for address in bucket.joined if address.startswith(root))
     removed = {address.removeprefix(root) for address in joined}
@@ -75,20 +79,25 @@ def losers(
     return types, [file.address for _, file in files.get(LOSERS, ())]
 
 
+def _shares(identities: int) -> int:
+    """How many tasks share the buckets: at least one for each core."""
+    return min(BUCKETS, max(settings().cores, identities // PER_TASK))
+
+
 def _buckets(read: DeltaTable, todo: Scope) -> list[_Bucket]:
     """The buckets with their files; where there is no index yet, the facts' own files stand for it."""
     buckets = [_Bucket(number) for number in range(BUCKETS)]
     indexed = pa.table(read.get_add_actions(flatten=True)).to_pylist()
     if not indexed and todo.previous:
         sent = [contract.event_type for contract in project_contracts() if not contract.is_outcome]
-        facts = [address for event_type in sent for address in Slice(todo.previous).files(event_type)]
-        return [_Bucket(bucket.number, facts, facts) for bucket in buckets]
+        facts = dict(file for event_type in sent for file in Slice(todo.previous).files(event_type).items())
+        return [_Bucket(bucket.number, facts, [*facts]) for bucket in buckets]
     for bucket in buckets:
         files = [file for file in indexed if int(file[f"partition.{BUCKET}"]) == bucket.number]
         alike = _alike(files)
         for file in files:
             address = f"{tables.path(tables.IDENTITIES)}/{file['path']}"
-            bucket.known.append(address)
+            bucket.known[address] = file["num_records"]
             if todo.again or file["max.lsn"] > todo.previous or file in alike:
                 bucket.joined.append(address)
     return buckets
@@ -104,15 +113,15 @@ def _alike(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return files[:count]
 
 
-def _comparing(buckets: Sequence[_Bucket], staged: Sequence[str], todo: Scope, folder: str) -> Task:
+def _comparing(buckets: Sequence[_Bucket], shares: int, staged: Sequence[str], todo: Scope, folder: str) -> Task:
     root, columns = tables.path(tables.IDENTITIES), listed(STAGED.names, Dialect.DUCKDB)
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for number in task_files.numbers(batches):
-            con, bucket = duckdb_reader.of_task(), buckets[number]
+        for bucket in (one for share in task_files.numbers(batches) for one in buckets[share::shares]):
+            con = duckdb_reader.of_task()
             for name, files, schema in (
                 ("staged", staged, STAGED),
-                ("known", bucket.known, INDEX),
+                ("known", [*bucket.known], INDEX),
                 ("joined", bucket.joined, INDEX),
             ):
                 con.register(name, _within(bucket.number, files, schema))

@@ -37,7 +37,7 @@ def counts(lake: Lake) -> list[int]:
 
 
 def facts(lake: Lake, event_type: str = "order_placed") -> list[tuple[Any, ...]]:
-    return lake.rows(f"SELECT * FROM {tables.facts(event_type)}")
+    return lake.stored(tables.facts(event_type))
 
 
 def test_publishing_changes_no_answer_and_what_lands_later_is_added(lake: Lake) -> None:
@@ -60,9 +60,9 @@ def test_each_record_is_a_fact_or_quarantined_or_a_counted_duplicate(lake: Lake)
     lake.land([order(2), order(3), order(3)])
     lake.run("r2")
     assert len(facts(lake)) == 3
-    reasons = lake.rows(f"SELECT offset, reason, state FROM {tables.QUARANTINE}")
+    reasons = lake.stored(tables.QUARANTINE, "offset", "reason", "state")
     assert [(row[0], row[2]) for row in reasons] == [(3, "quarantined"), (4, "quarantined")]
-    assert lake.rows(f"SELECT lsn, offset FROM {tables.DUPLICATES}") == [(1, 1), (2, 5), (2, 7)]
+    assert lake.stored(tables.DUPLICATES, "lsn", "offset") == [(1, 1), (2, 5), (2, 7)]
     assert counts(lake) == [3]
 
 
@@ -84,11 +84,11 @@ def test_a_forced_day_of_unchanged_input_changes_nothing(lake: Lake) -> None:
     lake.land([order(3), order(1)])
     lake.run("r1")
     watched = [tables.facts("order_placed"), tables.QUARANTINE, tables.DUPLICATES, "batch.orders_by_day"]
-    before = {table: lake.rows(f"SELECT * FROM {table}") for table in watched}
+    before = {table: lake.stored(table) for table in watched}
     assert all(before.values())
     publication = lake.run("r2", days=[DAY1])
     assert publication is not None and publication.cut == 2, "the day was rebuilt and published, at the same cut"
-    assert {table: lake.rows(f"SELECT * FROM {table}") for table in watched} == before
+    assert {table: lake.stored(table) for table in watched} == before
     assert lake.store.builds("r2")["orders_by_day"].mode == "buckets"
     assert lake.store.builds("r2")["word_count"].mode == "same"
 
@@ -129,8 +129,8 @@ def test_a_retry_after_a_crash_between_two_tables_leaves_what_one_try_would(
     publication = lake.run("r1")
     assert publication is not None and publication.cut == 1, "the retry kept the cut of the first try"
     assert len(facts(lake)) == 1
-    assert len(lake.rows(f"SELECT * FROM {tables.QUARANTINE}")) == 1
-    assert len(lake.rows(f"SELECT * FROM {tables.DUPLICATES}")) == 1
+    assert len(lake.stored(tables.QUARANTINE)) == 1
+    assert len(lake.stored(tables.DUPLICATES)) == 1
     assert counts(lake) == [2]
 
 
@@ -153,7 +153,7 @@ def test_a_failed_audit_publishes_nothing_and_leaves_nothing_behind(lake: Lake) 
     lake.land([order(4, DAY2)])
     lake.run("r3")
     assert counts(lake) == [2, 2]
-    assert lake.rows("SELECT orders FROM batch.orders_by_day") == [(2,), (2,)]
+    assert lake.stored("batch.orders_by_day", "orders") == [(2,), (2,)]
 
 
 def test_rollback_serves_an_earlier_publication_until_the_next_run(lake: Lake) -> None:
@@ -284,10 +284,10 @@ def test_sequences_changed_equal_full_also_for_rows_before_the_horizon(lake: Lak
     assert late == [(7, 2), (7, 2), (8, 1), (9, 1)], "rows before the horizon wait for the next build"
     lake.run("r3")
     assert lake.store.builds("r3")["sessions"].mode == "resolve"
-    changed = {t: lake.rows(f"SELECT * FROM batch.{t}") for t in ("sessions_rows", "sessions_results")}
+    changed = {t: lake.stored(f"batch.{t}") for t in ("sessions_rows", "sessions_results")}
     assert [(row[0], row[3]) for row in lake.served("sessions")] == [(10, 1), (7, 2), (7, 3), (8, 1), (9, 1)]
     lake.run("r4", mode="full")
-    assert {table: lake.rows(f"SELECT * FROM batch.{table}") for table in changed} == changed
+    assert {table: lake.stored(f"batch.{table}") for table in changed} == changed
 
 
 def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_back(

@@ -14,6 +14,8 @@ from spark_jobs.settings import FILES, FOLDERS, ROOT, Settings, settings
 
 def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"TIDEMARK_{name.upper()}", raising=False)
     wanted = Settings()
     for name in Settings.model_fields:
         monkeypatch.setenv(f"TIDEMARK_{name.upper()}", "")

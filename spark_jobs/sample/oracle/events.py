@@ -8,7 +8,7 @@ extension for zones.
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 
 import duckdb
 import pyarrow as pa
@@ -36,6 +36,12 @@ REVISED = '(topic, partition, "offset") IN (FROM revised)'
 FIRST = "CREATE TEMP VIEW {0} AS SELECT * EXCLUDE (nth) FROM every_{0} WHERE nth = 1"
 
 
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all, whose relations are temporary: to open one takes as long as to answer over few records."""
+    return duckdb.connect()
+
+
 class Events:
     """A DuckDB connection in which each event type that was asked for is a view of its first events.
 
@@ -49,7 +55,7 @@ class Events:
     def __init__(
         self, records: pa.Table | str, upto: Mapping[Partition, int] | None = None, times: Times | None = None
     ) -> None:
-        self._con = duckdb.connect()
+        self._con = _database().cursor()
         self._times = times or Times()
         if isinstance(records, pa.Table):
             self._con.register("given", records)

@@ -16,21 +16,36 @@ from adbc_driver_manager import DatabaseOptions as Login
 from adbc_driver_manager import Error
 from pyarrow import flight
 
+from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
 from spark_jobs.query_server.flight import messages
 from spark_jobs.settings import settings
 from tests.certificates import DAY, Authority
 from tests.local_platform import Platform
-from tests.read_server import served
+from tests.read_server import published, put_on_a_port, served
 
 HEADER = DatabaseOptions.RPC_CALL_HEADER_PREFIX.value
 ONE = "SELECT 1 AS one"
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Platform, Store]]:
+    """A server for all tests that only ask: its URL, what it answers for, and the ledger."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_HOME", str(tmp_path_factory.mktemp("home")))
+        put_on_a_port(patch)
+        settings.cache_clear()
+        store = ledger.open()
+        answered = published(store)
+        with served():
+            yield f"grpc://127.0.0.1:{settings().query_flight_port}", answered, store
+        store.close()
+    settings.cache_clear()
+
+
 @pytest.fixture
-def url(town: Platform, on_a_port: None) -> Iterator[str]:
-    with served():
-        yield f"grpc://127.0.0.1:{settings().query_flight_port}"
+def url(shared: tuple[str, Platform, Store]) -> str:
+    return shared[0]
 
 
 @contextmanager
@@ -54,7 +69,8 @@ def test_a_statement_is_answered(url: str) -> None:
         assert table.schema.field("orders").type == pa.int64(), "as Spark has a sum"
 
 
-def test_names_are_of_the_schema_or_the_moment_that_headers_say(url: str, store: Store) -> None:
+def test_names_are_of_the_schema_or_the_moment_that_headers_say(shared: tuple[str, Platform, Store]) -> None:
+    url, _, store = shared
     done = store.readable_publication(0).done_at
     assert done is not None
     store.begin_pin("then", 0, 2, done)
@@ -80,15 +96,16 @@ def test_a_prepared_statement_takes_values_of_their_types(url: str) -> None:
             rows(cursor, "SELECT ? AS a, ? AS b", 1)
 
 
-def test_clients_list_schemas_tables_columns_and_what_the_door_is(url: str, town: Platform) -> None:
+def test_clients_list_schemas_tables_columns_and_what_the_door_is(shared: tuple[str, Platform, Store]) -> None:
+    url, answered, _ = shared
     with client(url) as cursor:
         connection = cursor.connection
         [listed] = connection.adbc_get_objects(depth="columns", db_schema_filter="serving").read_all().to_pylist()
         [schema] = listed["catalog_db_schemas"]
         tables = {one["table_name"]: one for one in schema["db_schema_tables"]}
-        assert set(tables) == {view.name for view in (*town.views, *town.views.chained)}
+        assert set(tables) == {view.name for view in (*answered.views, *answered.views.chained)}
         columns = [column["column_name"] for column in tables["orders_by_day"]["table_columns"]]
-        assert columns == [*town.views.served["orders_by_day"].answer_kinds]
+        assert columns == [*answered.views.served["orders_by_day"].answer_kinds]
         assert connection.adbc_get_table_types() == ["VIEW", "TABLE"]
         assert connection.adbc_get_info()["vendor_name"] == "Tidemark"
         found = connection.adbc_get_table_schema("word_count", db_schema_filter="serving")
