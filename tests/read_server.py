@@ -12,6 +12,7 @@ import uvicorn
 
 from infra.embedded.passwords import passwords
 from infra.embedded.shadow import free_ports
+from spark_jobs.engine.chained_view import stored_of
 from spark_jobs.ledger.store import Store
 from spark_jobs.query_server import users
 from spark_jobs.query_server.server import configured
@@ -60,6 +61,6 @@ def published(store: Store) -> Platform:
     made.land(market(2))
     store.finish_publication(store.begin_publication("batch", made.build(), cut=2).id)
     for view in (*made.views, *made.views.chained):
-        store.record_serving_sql(view.name, "as Spark was told")
+        store.record_serving_sql(view.name, f"as Spark was told: '{stored_of(view).column}'")
     made.land(market(3))
     return made

@@ -29,7 +29,7 @@ def views(form: Format) -> None:
     """Every view: kind, events, grain, the batch version and cut it is served from, what speed covers past it."""
     with ledger_step() as store:
         sources = with_unbuilt(project_views().by_id, store.current_sources())
-        named = store.serving_sql().keys()
+        named = store.serving_sql()
     least = min(source.cut for source in sources.values())
     show_answer(catalogue.listed(project_views(), sources, coverage.covered(least), named), form)
 

@@ -18,7 +18,7 @@ from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.ledger.view_versions import PROMOTES
 from spark_jobs.publication.names import Execute, ensure_named, serving_views
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import ready, servable, serving_sql
+from spark_jobs.serving.render import ready, servable, serving_sql, shows
 from spark_jobs.serving.sql import SqlError
 from spark_jobs.storage import coverage, tables
 
@@ -134,15 +134,15 @@ def finish(execute: Execute, views: Views, store: Store, publication: Publicatio
 def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> Named:
     """Give each serving view its text; touch only those whose text changes.
 
-    A view that was never named waits until it has partials of every lsn: a part of its history looks like an answer.
+    A view, or a version of one, that has no text yet waits until it has partials of every lsn: a part of its history
+    looks like an answer. Until then the name keeps what it has.
     """
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     sources = ready(views, sources, store.promoted())
     every = {view.name for view in servable(views, sources)}
-    if every - existing:
-        new = {view.id for view in views if view.id in sources and view.name not in existing | given.keys()}
-        unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
-        sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
+    new = [view.id for view in views if view.id in sources and not shows(given.get(view.name), view)]
+    unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
+    sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
     named, refused = servable(views, sources), dict[str, str]()
     for view in named:
         name, sql = view.name, serving_sql(view, sources, views)

@@ -17,7 +17,7 @@ from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
 from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import ready, servable
+from spark_jobs.serving.render import ready, servable, shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Moments:
             raise Refusal("unknown", "nothing is published yet")
         sources = ready(self.views, self._sources(current.id), self._store.promoted())
         named = self._store.serving_sql()
-        there = {view.name: view for view in servable(self.views, sources) if view.name in named}
+        there = {view.name: view for view in servable(self.views, sources) if shows(named.get(view.name), view)}
         return Moment(current.id, sources, self._stored(sources), there)
 
     def pin(self, name: str) -> Moment:

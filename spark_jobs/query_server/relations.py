@@ -56,7 +56,8 @@ class Relations:
     def view(self, schema: str, name: str, moment: Moment) -> Read:
         """Make the name mean the view of the moment. Refusal where the moment has no such view."""
         if name not in moment.views:
-            raise Refusal("unknown", f"{schema} has no view {name}: GET /views lists them")
+            hint = "GET /views lists them, and `tidemark views` those that are filling"
+            raise Refusal("unknown", f"{schema} has no view {name}, or not yet: {hint}")
         view, parts = moment.views[name], _Parts(self, schema, moment)
         self._name(schema, name, serving_plan.answer(view, parts))
         cut = moment.sources[serving_plan.stored_of(view, parts).id].cut

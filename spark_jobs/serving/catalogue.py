@@ -3,7 +3,7 @@
 views + sources in force + coverage -> Answer; view -> definition, columns and SQL as text.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from spark_jobs.ledger.source import UNBUILT, Source, with_unbuilt
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.dbt_sources import columns
 from spark_jobs.serving.formatting import Answer
-from spark_jobs.serving.render import serving_sql
+from spark_jobs.serving.render import serving_sql, shows
 from spark_jobs.settings import settings
 from spark_jobs.storage.coverage import Covered, holes
 
@@ -42,26 +42,26 @@ def grain(view: Served) -> str:
     return ", ".join(view.served_keys)
 
 
-def listed(views: Views, sources: Mapping[str, Source], coverage: Covered, named: Collection[str]) -> Answer:
-    """A row per view. `named`: the serving views that readers have.
+def listed(views: Views, sources: Mapping[str, Source], coverage: Covered, named: Mapping[str, str]) -> Answer:
+    """A row per view. `named`: the serving views that readers have, and their texts.
 
     covered: the lsns past the cut that the speed layer has computed. fresh_to: when the newest of them was committed.
     """
     head = max(coverage, default=0)
     rows = [
-        _listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head, view.name in named)
+        _listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head, shows(named.get(view.name), view))
         for view in (*views, *views.chained)
     ]
     return Answer(tuple(_KINDS), tuple(_KINDS.values()), rows)
 
 
-def _listed(view: Served, source: Source, coverage: Covered, head: int, is_named: bool) -> tuple[Any, ...]:
+def _listed(view: Served, source: Source, coverage: Covered, head: int, is_shown: bool) -> tuple[Any, ...]:
     missing = holes(source.cut, head, coverage, stored_of(view).column)
     upto = missing[0] - 1 if missing else max(head, source.cut)
     at: datetime | None = coverage[upto].at if upto in coverage else None
     covered = f"{source.cut + 1}-{upto}" if upto > source.cut else "nothing past the cut"
     covered += f", lacks {missing[0]}" if missing else ""
-    covered += "" if is_named else ": filling, not served yet"
+    covered += "" if is_shown else ": filling, not served yet" if missing else ": not served"
     return (
         view.id, kind(view), ", ".join(view.event_types), grain(view), source.batch_version, source.cut,
         covered, at.isoformat(timespec="seconds") if at else None,

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.engine import sequences, serving_plan
-from spark_jobs.engine.chained_view import ChainedView, Served
+from spark_jobs.engine.chained_view import ChainedView, Served, stored_of
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views
@@ -49,6 +49,11 @@ def serving_sql(
     question, for trailing windows and `asked_at`; None for the reader's clock.
     """
     return serving_plan.answer(view, SparkTables(views, sources, head, now))
+
+
+def shows(text: str | None, view: Served) -> bool:
+    """Whether the text of a serving view is of this version of it."""
+    return text is not None and f"'{stored_of(view).column}'" in text
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,22 @@ def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store
     assert "orders_by_day_v2" in server.texts["pin_after.orders_by_day"]
 
 
+def test_a_version_whose_file_takes_the_place_of_the_one_that_is_served_waits_until_it_lacks_nothing(
+    store: Store, both: Views
+) -> None:
+    server = Server()
+    computed({1: NOW, 2: NOW})
+    ensure_serving(server, VIEWS, store)
+    server.views_said()
+    replaced = Views(both.all[1:])
+    assert ensure_serving(server, replaced, store).waiting == ("orders_by_day",)
+    assert server.views_said() == [], "a part of its history looks like an answer"
+    computed({1: NOW, 2: NOW}, replaced)
+    ensure_serving(server, replaced, store)
+    assert server.views_said() == ["ALTER VIEW serving.orders_by_day"]
+    assert "orders_by_day_v2" in server.texts["serving.orders_by_day"]
+
+
 def test_a3_a_pin_of_a_past_moment_shows_the_version_that_was_served_then(store: Store, both: Views) -> None:
     server = Server()
     computed({1: NOW}, both)

@@ -55,7 +55,7 @@ def test_the_next_statement_sees_a_new_version_and_tells_its_lsn(answers: Answer
     assert after.meta() == worth | {"rows": 1, "read": [{"table": "serving.orders_by_day"} | worth]}
 
 
-def test_a_new_publication_is_seen_and_a_view_without_a_name_is_not(
+def test_a_new_publication_is_seen_and_a_view_whose_name_is_gone_or_of_another_version_is_not(
     answers: Answers, town: Platform, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_jobs.query_server.answers.LATEST_SECONDS", 0)
@@ -65,6 +65,9 @@ def test_a_new_publication_is_seen_and_a_view_without_a_name_is_not(
     after = answers.ask(asked)
     assert (before.meta()["publication"], after.meta()["publication"], after.meta()["cut"]) == (0, 1, 3)
     assert sorted(before.rows.to_pylist(), key=str) == sorted(after.rows.to_pylist(), key=str)
+    store.record_serving_sql("orders_by_day", "... WHERE view = 'orders_by_day_v2'")
+    with pytest.raises(Refusal, match="serving has no view orders_by_day, .*`tidemark views` those that are filling"):
+        answers.ask(asked)
     store.forget_serving_sql("orders_by_day")
     with pytest.raises(Refusal, match="serving has no view orders_by_day"):
         answers.ask(asked)

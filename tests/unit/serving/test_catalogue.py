@@ -45,13 +45,13 @@ def test_kind_and_grain_follow_from_the_definition(view: str, kind: str, grain: 
 def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
     platform_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform = Platform(["orders_by_day", "word_count"])
+    platform = Platform(["orders_by_day", "orders_by_colour", "word_count"])
     platform.land([event("order_placed", START)])
     store = ledger.open()
     sources = {view_id: source for view_id, source in platform.build().items() if view_id == "orders_by_day"}
     store.finish_publication(store.begin_publication("batch", sources, cut=1).id)
     for name in ("orders_by_day", "word_count"):
-        store.record_serving_sql(name, "SELECT")
+        store.record_serving_sql(name, f"SELECT '{name}_v1'")
     began = datetime.now(UTC).replace(microsecond=0)
     platform.land([event("order_placed", START)])
     platform.views = Views((*platform.views.all, VIEWS["top_sellers"]))  # the speed layer does not know it yet
@@ -60,6 +60,7 @@ def test_the_list_says_from_where_a_view_is_served_and_what_is_missing(
     rows = {row["view"]: row for row in json.loads(told.stdout)}
     assert {name: row["covered"] for name, row in rows.items()} == {
         "orders_by_day": "2-2",
+        "orders_by_colour": "1-2: not served",
         "word_count": "1-2",
         "top_sellers": "nothing past the cut, lacks 1: filling, not served yet",
     }
