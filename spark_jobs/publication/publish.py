@@ -5,7 +5,7 @@ or the new definition, never a missing one (CREATE OR REPLACE VIEW would drop it
 see, or gives names, holds one lease from before it reads what was decided until its last statement.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,12 +34,14 @@ class PublishRefused(LedgerError):
 class Named:
     """What became of readers' names.
 
-    waiting: of views that have no full history yet; lost: what somebody dropped; refused: serving view -> what the
-    server says to its text. It keeps the text that it has.
+    waiting: of views that have no full history yet; lost: what somebody dropped; left: serving views whose text is of
+    a version that nobody computes any more; refused: serving view -> what the server says to its text. It keeps the
+    text that it has.
     """
 
     waiting: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -140,10 +142,8 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     sources = ready(views, sources, store.promoted())
     every = {view.name for view in servable(views, sources)}
-    new = [view.id for view in views if view.id in sources and not shows(given.get(view.name), view)]
-    unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
-    sources = {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
-    named, refused = servable(views, sources), dict[str, str]()
+    sources = _filled(views, sources, given)
+    named, lost, refused = servable(views, sources), every & given.keys() - existing, dict[str, str]()
     for view in named:
         name, sql = view.name, serving_sql(view, sources, views)
         if name in existing and given.get(name) == sql:
@@ -154,8 +154,21 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
             refused[name] = str(error)
         else:
             store.record_serving_sql(name, sql)
-    lost = map(tables.serving, (every & given.keys()) - existing)
-    return Named(tuple(sorted(every - {view.name for view in named})), tuple(sorted(lost)), refused)
+            given[name] = sql
+    computed = {view.name for view in (*views, *views.chained) if shows(given.get(view.name), view)}
+    waiting = tuple(sorted(every - {view.name for view in named}))
+    return Named(waiting, _serving(lost), _serving(given.keys() & existing - computed), refused)
+
+
+def _filled(views: Views, sources: Mapping[str, Source], given: Mapping[str, str]) -> Mapping[str, Source]:
+    """The sources but for those that no name has a text of yet and that lack an lsn."""
+    new = [view.id for view in views if view.id in sources and not shows(given.get(view.name), view)]
+    unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
+    return {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
+
+
+def _serving(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(tables.serving, sorted(names)))
 
 
 def promote(execute: Execute, views: Views, store: Store, name: str, version: int) -> None:

@@ -20,6 +20,7 @@ log = logging.getLogger("tidemark.speed.names")
 LOOK_SECONDS = 60.0
 SOON_SECONDS = 1.0
 LOST = "names that were lost"
+LEFT = "names that are left"
 
 
 class NamesForReaders:
@@ -54,6 +55,8 @@ class NamesForReaders:
             return SOON_SECONDS
         lost, refused = ", ".join([*named.lost, *of_pins.lost]), {**named.refused, **of_pins.refused}
         self._status.problem(LOST, f"{lost}: somebody dropped them; they are back" if lost else None)
+        stale = "answers without what came since its version's file went; promote before, or retire what is not wanted"
+        self._status.problem(LEFT, f"{', '.join(named.left)} {stale}" if named.left else None)
         for name in self._refused | refused.keys():
             self._status.problem(f"{NOT_SERVED}{name}", refused.get(name))
         self._refused = {*refused}

@@ -294,10 +294,11 @@ def test_a_version_whose_file_takes_the_place_of_the_one_that_is_served_waits_un
     ensure_serving(server, VIEWS, store)
     server.views_said()
     replaced = Views(both.all[1:])
-    assert ensure_serving(server, replaced, store).waiting == ("orders_by_day",)
+    named = ensure_serving(server, replaced, store)
+    assert (named.waiting, named.left) == (("orders_by_day",), ("serving.orders_by_day",))
     assert server.views_said() == [], "a part of its history looks like an answer"
     computed({1: NOW, 2: NOW}, replaced)
-    ensure_serving(server, replaced, store)
+    assert ensure_serving(server, replaced, store).left == ()
     assert server.views_said() == ["ALTER VIEW serving.orders_by_day"]
     assert "orders_by_day_v2" in server.texts["serving.orders_by_day"]
 

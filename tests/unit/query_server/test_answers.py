@@ -66,7 +66,7 @@ def test_a_new_publication_is_seen_and_a_view_whose_name_is_gone_or_of_another_v
     assert (before.meta()["publication"], after.meta()["publication"], after.meta()["cut"]) == (0, 1, 3)
     assert sorted(before.rows.to_pylist(), key=str) == sorted(after.rows.to_pylist(), key=str)
     store.record_serving_sql("orders_by_day", "... WHERE view = 'orders_by_day_v2'")
-    with pytest.raises(Refusal, match="serving has no view orders_by_day, .*`tidemark views` those that are filling"):
+    with pytest.raises(Refusal, match=r"serving has no view orders_by_day, .*`tidemark views` those that are filling"):
         answers.ask(asked)
     store.forget_serving_sql("orders_by_day")
     with pytest.raises(Refusal, match="serving has no view orders_by_day"):

@@ -18,7 +18,10 @@ from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.schema import Heartbeat, Replay, Run, Verification
 from spark_jobs.ledger.store import Store
 from spark_jobs.ledger.verifications import SAMPLE
+from spark_jobs.publication.publish import ensure_serving
+from spark_jobs.publication.retire import retire
 from spark_jobs.quality.verification.findings import Finding, State
+from spark_jobs.registry.views import Views
 from spark_jobs.settings import ROOT, settings
 from spark_jobs.speed import alarms, alerts, catalog_names, housekeeping, land, metrics, partials_table, watch
 from spark_jobs.speed.alarms import Backlog, settle
@@ -30,7 +33,15 @@ from spark_jobs.storage.fencing import Fence
 from tests.platform import await_true
 from tests.publishing import VIEWS, Server, computed
 
-PARTS = {UNNAMED, catalog_names.LOST, alerts.PROBLEM, housekeeping.PROBLEM, metrics.PROBLEM, watch.PROBLEM}
+PARTS = {
+    UNNAMED,
+    catalog_names.LOST,
+    catalog_names.LEFT,
+    alerts.PROBLEM,
+    housekeeping.PROBLEM,
+    metrics.PROBLEM,
+    watch.PROBLEM,
+}
 KINDS = {*alarms.KINDS, *PARTS, "view set aside", "view not served"}
 WAIT = 60.0
 
@@ -179,6 +190,24 @@ def test_b10_a_name_that_somebody_dropped_rings_until_a_look_finds_all(
     server.fatal = "SHOW"
     assert awaited(store, bool) == {UNNAMED: "the server is gone"}
     server.fatal = None
+    awaited(store, lambda now: not now)
+    names.close()
+
+
+def test_a_name_whose_view_nobody_computes_rings_until_it_is_retired(
+    store: Store, beating: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server()
+    computed({})
+    ensure_serving(server, VIEWS, store)
+    monkeypatch.setattr(catalog_names, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(catalog_names, "project_views", lambda: Views(VIEWS.all[:1]))
+    monkeypatch.setattr(catalog_names, "connect", lambda: nullcontext(server))
+    monkeypatch.setattr(catalog_names, "ask", lambda to, sql: Rows(to(sql)))
+    names = NamesForReaders(store, beating)
+    assert awaited(store, bool)[catalog_names.LEFT].startswith("serving.word_count answers without what came since")
+    store.define({"word_count": "its text"})
+    retire(server, Views(VIEWS.all[:1]), store, "word_count")
     awaited(store, lambda now: not now)
     names.close()
 
