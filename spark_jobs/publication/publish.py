@@ -18,7 +18,7 @@ from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.ledger.view_versions import PROMOTES
 from spark_jobs.publication.names import Execute, ensure_named, serving_views
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import ready, servable, serving_sql, shows
+from spark_jobs.serving.render import continues, ready, servable, serving_sql, shows
 from spark_jobs.serving.sql import SqlError
 from spark_jobs.storage import coverage, tables
 
@@ -136,8 +136,8 @@ def finish(execute: Execute, views: Views, store: Store, publication: Publicatio
 def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, Source]) -> Named:
     """Give each serving view its text; touch only those whose text changes.
 
-    A view, or a version of one, that has no text yet waits until it has partials of every lsn: a part of its history
-    looks like an answer. Until then the name keeps what it has.
+    A view, or a version of one, that has no text yet waits until it has partials of every lsn, and so does one that
+    comes back: a part of its history looks like an answer. Until then the name keeps what it has.
     """
     existing, given = serving_views(execute, "serving"), store.serving_sql()
     sources = ready(views, sources, store.promoted())
@@ -161,8 +161,9 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
 
 
 def _filled(views: Views, sources: Mapping[str, Source], given: Mapping[str, str]) -> Mapping[str, Source]:
-    """The sources but for those that no name has a text of yet and that lack an lsn."""
-    new = [view.id for view in views if view.id in sources and not shows(given.get(view.name), view)]
+    """The sources but for those that no name's text is of yet and that lack an lsn."""
+    of = [(view, sources[view.id]) for view in views if view.id in sources]
+    new = [view.id for view, source in of if not continues(given.get(view.name), view, source)]
     unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
     return {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
 

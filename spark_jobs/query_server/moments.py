@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.engine.chained_view import Served
+from spark_jobs.engine.chained_view import Served, stored_of
 from spark_jobs.ledger.schema import Pin
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
 from spark_jobs.query_server.refusal import Refusal
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.render import ready, servable, shows
+from spark_jobs.serving.render import continues, ready, servable
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,8 @@ class Moments:
             raise Refusal("unknown", "nothing is published yet")
         sources = ready(self.views, self._sources(current.id), self._store.promoted())
         named = self._store.serving_sql()
-        there = {view.name: view for view in servable(self.views, sources) if shows(named.get(view.name), view)}
+        every = ((view, sources[stored_of(view).id]) for view in servable(self.views, sources))
+        there = {view.name: view for view, source in every if continues(named.get(view.name), view, source)}
         return Moment(current.id, sources, self._stored(sources), there)
 
     def pin(self, name: str) -> Moment:

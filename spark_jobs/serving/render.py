@@ -56,6 +56,13 @@ def shows(text: str | None, view: Served) -> bool:
     return text is not None and f"'{stored_of(view).column}'" in text
 
 
+def continues(text: str | None, view: Served, source: Source) -> bool:
+    """Whether the source goes on where a serving view's text is: the same version, and no build that is gone."""
+    if text is None or not shows(text, view):
+        return False
+    return source.batch_version is not None or not any(_named(table) in text for table in stored_of(view).tables)
+
+
 @dataclass(frozen=True)
 class SparkTables:
     """The warehouse's tables by their names in Spark's catalog, each at the version of its source."""
@@ -85,5 +92,9 @@ class SparkTables:
 
 
 def _at(table: str, version: int) -> str:
+    return f"{_named(table)}{version:d}"
+
+
+def _named(table: str) -> str:
     schema, name = table.split(".")
-    return f"{schema}.{quote(name, SPARK)} VERSION AS OF {version:d}"
+    return f"{schema}.{quote(name, SPARK)} VERSION AS OF "

@@ -55,7 +55,7 @@ class NamesForReaders:
             return SOON_SECONDS
         lost, refused = ", ".join([*named.lost, *of_pins.lost]), {**named.refused, **of_pins.refused}
         self._status.problem(LOST, f"{lost}: somebody dropped them; they are back" if lost else None)
-        stale = "answers without what came since its version's file went; promote before, or retire what is not wanted"
+        stale = "answers by its last build: nobody computes its version, whose file is gone"
         self._status.problem(LEFT, f"{', '.join(named.left)} {stale}" if named.left else None)
         for name in self._refused | refused.keys():
             self._status.problem(f"{NOT_SERVED}{name}", refused.get(name))

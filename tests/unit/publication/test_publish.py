@@ -303,6 +303,27 @@ def test_a_version_whose_file_takes_the_place_of_the_one_that_is_served_waits_un
     assert "orders_by_day_v2" in server.texts["serving.orders_by_day"]
 
 
+def test_a_view_that_comes_back_keeps_its_last_text_until_it_lacks_nothing(store: Store) -> None:
+    server, alone = Server(), Views(VIEWS.all[:1])
+    landed(*range(1, 13))
+    computed(dict.fromkeys(range(1, 10), NOW))
+    ensure_serving(server, VIEWS, store)
+    built(store, "r1", cut=7, version=3)
+    publish(server, VIEWS, store, "r1")
+    built(store, "r2", cut=8, version=4)
+    publish(server, alone, store, "r2")
+    assert ensure_serving(server, alone, store).left == ("serving.word_count",)
+    last = server.texts["serving.word_count"]
+    assert "VERSION AS OF 3" in last and "lsn > 7" in last
+    computed({10: NOW, 11: NOW}, alone)
+    computed({12: NOW})
+    named = ensure_serving(server, VIEWS, store)
+    assert (named.waiting, named.left, server.texts["serving.word_count"]) == (("word_count",), (), last)
+    computed({10: NOW, 11: NOW})
+    assert ensure_serving(server, VIEWS, store).waiting == ()
+    assert "lsn > 0" in server.texts["serving.word_count"], "by the speed layer alone, which has it all"
+
+
 def test_a3_a_pin_of_a_past_moment_shows_the_version_that_was_served_then(store: Store, both: Views) -> None:
     server = Server()
     computed({1: NOW}, both)

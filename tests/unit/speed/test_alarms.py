@@ -205,7 +205,7 @@ def test_a_name_whose_view_nobody_computes_rings_until_it_is_retired(
     monkeypatch.setattr(catalog_names, "connect", lambda: nullcontext(server))
     monkeypatch.setattr(catalog_names, "ask", lambda to, sql: Rows(to(sql)))
     names = NamesForReaders(store, beating)
-    assert awaited(store, bool)[catalog_names.LEFT].startswith("serving.word_count answers without what came since")
+    assert awaited(store, bool)[catalog_names.LEFT].startswith("serving.word_count answers by its last build")
     store.define({"word_count": "its text"})
     retire(server, Views(VIEWS.all[:1]), store, "word_count")
     awaited(store, lambda now: not now)
