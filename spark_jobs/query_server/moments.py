@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from spark_jobs.definitions.bound_view import View
-from spark_jobs.engine.chained_view import Served, stored_of
+from spark_jobs.engine.chained_view import Served
 from spark_jobs.ledger.schema import Pin
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import LedgerError, Store
@@ -48,10 +48,14 @@ class Moments:
         current = self._store.current_publication()
         if current is None:
             raise Refusal("unknown", "nothing is published yet")
-        sources = ready(self.views, self._sources(current.id), self._store.promoted())
         named = self._store.serving_sql()
-        every = ((view, sources[stored_of(view).id]) for view in servable(self.views, sources))
-        there = {view.name: view for view, source in every if continues(named.get(view.name), view, source)}
+        chosen = ready(self.views, self._sources(current.id), self._store.promoted())
+        sources = {
+            view.id: chosen[view.id]
+            for view in self._stored(chosen)
+            if view.name not in named or continues(named[view.name], view, chosen[view.id])
+        }
+        there = {view.name: view for view in servable(self.views, sources) if view.name in named}
         return Moment(current.id, sources, self._stored(sources), there)
 
     def pin(self, name: str) -> Moment:

@@ -65,9 +65,12 @@ def test_a_new_publication_is_seen_and_a_view_whose_name_is_gone_or_of_another_v
     after = answers.ask(asked)
     assert (before.meta()["publication"], after.meta()["publication"], after.meta()["cut"]) == (0, 1, 3)
     assert sorted(before.rows.to_pylist(), key=str) == sorted(after.rows.to_pylist(), key=str)
-    store.record_serving_sql("orders_by_day", "... WHERE view = 'orders_by_day_v2'")
+    for name in ("orders_by_day", "airline_names"):
+        store.record_serving_sql(name, f"... WHERE view = '{name}_v2'")
     with pytest.raises(Refusal, match=r"serving has no view orders_by_day, .*`tidemark views` those that are filling"):
         answers.ask(asked)
+    with pytest.raises(Refusal, match="serving has no view delay_by_carrier_day"):  # it looks up the airlines
+        answers.ask("SELECT * FROM delay_by_carrier_day")
     store.forget_serving_sql("orders_by_day")
     with pytest.raises(Refusal, match="serving has no view orders_by_day"):
         answers.ask(asked)
