@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pytest
@@ -30,6 +31,8 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import ROOT, Settings
 
+LINES = 40
+"""Of a failed task's log."""
 LOGINS = ("thrift_password_file", "kafka_security_protocol")
 SMALL = {
     "speed_memory_mb": 1024,
@@ -106,6 +109,17 @@ class Platform:
 
     def _dags(self) -> set[str]:
         return {found["dag_id"] for found in self.airflow("/dags?limit=100")["dags"]}
+
+    def why_failed(self, dag: str, run: str) -> str:
+        """What the failed tasks of a run said last: the platform, and its logs, are gone a moment later."""
+        tasks = f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances"
+        said = [f"{run}:"]
+        for task in self.airflow(tasks)["task_instances"]:
+            if task["state"] == "failed":
+                log = self.airflow(f"{tasks}/{task['task_id']}/logs/{task['try_number']}")["content"][-LINES:]
+                lines = [line if isinstance(line, str) else line["event"] for line in log]
+                said += [f"{task['task_id']}, {task['duration']} s:", *lines]
+        return "\n".join(said)
 
     def page(self, url: str) -> str:
         """A page of Airflow's web server, as its administrator sees it."""

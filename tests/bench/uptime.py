@@ -35,8 +35,6 @@ PARTS = {"speed": ("speed",), "thrift": ("thrift",), "broker": ("broker",), "met
 PARTS |= {"airflow": AIRFLOW}
 """What is measured together -> the programs of the supervisor."""
 ENDED = ("success", "failed")
-LINES = 40
-"""Of a failed task's log."""
 MIB = 2**20
 Row = dict[str, Any]
 Reading = dict[str, float]
@@ -72,7 +70,7 @@ def _rounds(place: Stand, rounds: int, say: Callable[[str], None]) -> Any:
         began = time.monotonic()
         run = place.airflow("/dags/batch_layer/dagRuns", {"logical_date": None})["dag_run_id"]
         took = await_true(lambda run=run: _state(place, run) in ENDED, 3_000, f"{run} does not end", every=2)
-        assert _state(place, run) == "success", _why(place, run)
+        assert _state(place, run) == "success", place.why_failed("batch_layer", run)
         time.sleep(max(EVERY - (time.monotonic() - began), 0))
         before, counted = counted, _counted(place)
         reading = {"batch run, s": took} | _queries(place) | _steps(before, counted) | _sizes(place)
@@ -83,18 +81,6 @@ def _rounds(place: Stand, rounds: int, say: Callable[[str], None]) -> Any:
 
 def _state(place: Platform, run: str) -> str:
     return str(place.airflow(f"/dags/batch_layer/dagRuns/{run}")["state"])
-
-
-def _why(place: Platform, run: str) -> str:
-    """What the failed tasks of a run said last: the platform, and its logs, are gone a moment later."""
-    tasks = f"/dags/batch_layer/dagRuns/{run}/taskInstances"
-    failed = [task for task in place.airflow(tasks)["task_instances"] if task["state"] == "failed"]
-    said = [f"{run} failed"]
-    for task in failed:
-        log = place.airflow(f"{tasks}/{task['task_id']}/logs/{task['try_number']}")["content"][-LINES:]
-        lines = [line if isinstance(line, str) else line["event"] for line in log]
-        said += [f"{task['task_id']}, {task['duration']} s:", *lines]
-    return "\n".join(said)
 
 
 def _queries(place: Platform) -> Reading:

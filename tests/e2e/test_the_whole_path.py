@@ -216,7 +216,8 @@ def test_a_run_publishes_and_changes_no_answer_however_it_is_started(fed: Platfo
         return all(state_of(fed, run) in ENDED for run in runs)
 
     await_true(ended, 1200, f"{start}: the runs do not end", every=8)
-    assert {state_of(fed, run) for run in runs} == {"success"}
+    failed = [run for run in runs if state_of(fed, run) != "success"]
+    assert not failed, [fed.why_failed("batch_layer", run) for run in failed]
     assert_merged(fed, runs, ledger_runs(fed) - known)
     assert_i16(fed)
     assert "Data Docs" not in fed.tidemark("agreement"), "the agreement has nothing to complain of"
