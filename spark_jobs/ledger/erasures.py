@@ -102,7 +102,7 @@ def _empty_comparisons(session: Session) -> None:
 
 
 def _cut_messages(session: Session, why: str) -> None:
-    """Of errors and alarms, what stands before the first colon and space: what follows may quote a row."""
+    """Keep what errors and alarms say before their first colon and space: what follows may quote a row."""
     for run in session.scalars(select(Run).where(Run.error.contains(QUOTES))):
         run.error = _cut(run.error or "", why)
     for alarm in session.scalars(select(Alarm).where(Alarm.message.contains(QUOTES))):

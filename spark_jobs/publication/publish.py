@@ -155,7 +155,7 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
         else:
             store.record_serving_sql(name, sql)
             given[name] = sql
-    computed = {view.name for view in (*views, *views.chained) if shows(given.get(view.name), view)}
+    computed = {view.name for view in (*views, *views.chained) if shows(given.get(view.name, ""), view)}
     waiting = tuple(sorted(every - {view.name for view in named}))
     return Named(waiting, _serving(lost), _serving(given.keys() & existing - computed), refused)
 
@@ -163,7 +163,7 @@ def _apply(execute: Execute, views: Views, store: Store, sources: Mapping[str, S
 def _filled(views: Views, sources: Mapping[str, Source], given: Mapping[str, str]) -> Mapping[str, Source]:
     """The sources but for those that no name's text is of yet and that lack an lsn."""
     of = [(view, sources[view.id]) for view in views if view.id in sources]
-    new = [view.id for view, source in of if not continues(given.get(view.name), view, source)]
+    new = [view.id for view, source in of if not continues(given.get(view.name, ""), view, source)]
     unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
     return {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
 

@@ -92,7 +92,7 @@ class Answers:
         return [*SCHEMAS, *(pins.schema(pin.name) for pin in self.store.pins())]
 
     def list_tables(self, schema: str, with_columns: bool) -> Iterator[tuple[str, str, tuple[str, ...], pa.Schema]]:
-        """Of each view or table: its name, VIEW or TABLE, its keys, and its columns where they are wanted. Refusal."""
+        """The views or tables of a schema: name, VIEW or TABLE, keys, and columns where wanted. Raises Refusal."""
         if schema_of(schema) in OF_TABLES:
             found = {name: ("TABLE", tuple[str, ...]()) for name in duckdb_reader.tables_of(schema)}
         else:

@@ -73,7 +73,7 @@ def _json(rows: pa.Table, meta: Mapping[str, Any], row_of: Callable[[Iterable[st
 
 
 def _objects(names: Sequence[str]) -> Callable[[Iterable[str]], str]:
-    """Of the values of a row, its object. Refusal where two columns would have one place in it."""
+    """How the values of a row become a JSON object. Raises Refusal where two columns have one name."""
     if reason := repeated(names):
         raise Refusal("refused", reason)
     quoted = [json.dumps(name) for name in names]

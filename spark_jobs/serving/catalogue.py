@@ -49,7 +49,7 @@ def listed(views: Views, sources: Mapping[str, Source], coverage: Covered, named
     """
     head = max(coverage, default=0)
     rows = [
-        _listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head, shows(named.get(view.name), view))
+        _listed(view, sources.get(stored_of(view).id, UNBUILT), coverage, head, shows(named.get(view.name, ""), view))
         for view in (*views, *views.chained)
     ]
     return Answer(tuple(_KINDS), tuple(_KINDS.values()), rows)

@@ -51,16 +51,15 @@ def serving_sql(
     return serving_plan.answer(view, SparkTables(views, sources, head, now))
 
 
-def shows(text: str | None, view: Served) -> bool:
+def shows(text: str, view: Served) -> bool:
     """Whether the text of a serving view is of this version of it."""
-    return text is not None and f"'{stored_of(view).column}'" in text
+    return f"'{stored_of(view).column}'" in text
 
 
-def continues(text: str | None, view: Served, source: Source) -> bool:
+def continues(text: str, view: Served, source: Source) -> bool:
     """Whether the source goes on where a serving view's text is: the same version, and no build that is gone."""
-    if text is None or not shows(text, view):
-        return False
-    return source.batch_version is not None or not any(_named(table) in text for table in stored_of(view).tables)
+    was_built = any(_named(table) in text for table in stored_of(view).tables)
+    return shows(text, view) and (source.batch_version is not None or not was_built)
 
 
 @dataclass(frozen=True)

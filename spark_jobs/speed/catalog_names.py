@@ -19,6 +19,8 @@ log = logging.getLogger("tidemark.speed.names")
 
 LOOK_SECONDS = 60.0
 SOON_SECONDS = 1.0
+FILLING_SECONDS = 10.0
+"""At most, while views wait for partials: those of a rollback may wait until the next run."""
 LOST = "names that were lost"
 LEFT = "names that are left"
 
@@ -31,6 +33,7 @@ class NamesForReaders:
         self._views = project_views()
         self._pins = PinNames(self._views, store)
         self._ended, self._refused = threading.Event(), set[str]()
+        self._waiting, self._pause = tuple[str, ...](), SOON_SECONDS
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)
         self._thread.start()
 
@@ -62,7 +65,9 @@ class NamesForReaders:
         self._refused = {*refused}
         self._status.set(filling=named.waiting)
         self._status.set_named()
-        return SOON_SECONDS if named.waiting else LOOK_SECONDS
+        stays = named.waiting == self._waiting
+        self._waiting, self._pause = named.waiting, min(2 * self._pause, FILLING_SECONDS) if stays else SOON_SECONDS
+        return self._pause if named.waiting else LOOK_SECONDS
 
 
 def _rows(connection: Any, statement: str) -> list[tuple[Any, ...]]:

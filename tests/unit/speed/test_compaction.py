@@ -231,7 +231,7 @@ def test_d4_the_rows_of_a_kind_are_picked_from_the_columns_of_that_kind(
     """To filter copies all columns of a file, two hundred; the rows of one view fill three of them."""
 
     class Wide:
-        """Of the rows as they were read, columns can be chosen, and nothing be picked."""
+        """Rows as they were read, from which columns can be chosen, but no rows."""
 
         def __init__(self, rows: pa.Table) -> None:
             self.column_names, self.select, self._column = rows.column_names, rows.select, rows.column
