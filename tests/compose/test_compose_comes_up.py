@@ -99,7 +99,9 @@ def test_the_three_doors_are_published_on_loopback_and_nothing_else_is(deploymen
 
 
 def test_events_go_in_and_answers_come_out_from_outside(outside: Platform) -> None:
+    assert orders(outside) == 0
     send(outside, 100)
+    assert orders(outside) == 100
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
@@ -163,17 +165,20 @@ def test_the_generator_feeds_the_platform(deployment: Deployment, outside: Platf
     before = int(outside.sql(fed)[0][0])
     await_true(lambda: int(outside.sql(fed)[0][0]) > before + 100, 300, "the generator feeds nothing", every=1)
     deployment.engine.ask("stop", "--time", "30", deployment.container("generator"))
+    assert not deployment.inspect("generator")["State"]["Running"]
 
 
 @pytest.mark.parametrize("service", LASTING)
 def test_a_part_that_is_killed_is_back_and_nothing_is_lost(
     deployment: Deployment, outside: Platform, service: str
 ) -> None:
+    before = orders(outside)
     deployment.kill(service)
     deployment.await_healthy(service)
     for name in LASTING:
         deployment.await_healthy(name)
     send(outside, 10)
+    assert orders(outside) == before + 10, "what was there is there"
 
 
 def test_verify_is_green(deployment: Deployment) -> None:
