@@ -52,7 +52,7 @@ class Platform:
     def environment(self) -> dict[str, str]:
         """What a process needs to mean this platform and no other; coverage is not measured in it, it slows imports."""
         others = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "COVERAGE_"))}
-        changed = {"home", "project", "views_folder", *LOGINS, *PORTS, *SMALL}
+        changed = {"home", "project", "views_folder", "trigger_ms", *LOGINS, *PORTS, *SMALL}
         own = self.settings.model_dump(include=changed, exclude_unset=True)
         return others | {f"TIDEMARK_{name.upper()}": str(value) for name, value in own.items()}
 
@@ -209,10 +209,14 @@ def of_each_kind() -> Iterator[Path]:
 
 @contextmanager
 def shared(config: pytest.Config) -> Iterator[Platform]:
-    """The real stack for the tests of a folder: in `make test` with some views, else with all."""
+    """The real stack for the tests of a folder.
+
+    In `make test` and `make test-slow` it has some of the views, and Kafka is asked for news four times a second, not
+    twenty.
+    """
     with ExitStack() as opened:
-        is_sample = "not fault" in config.option.markexpr
-        changes = {"views_folder": opened.enter_context(of_each_kind())} if is_sample else {}
+        is_sample = "not fault" in config.option.markexpr or config.option.markexpr == "slow"
+        changes = {"views_folder": opened.enter_context(of_each_kind()), "trigger_ms": 250} if is_sample else {}
         yield opened.enter_context(running(**changes))
 
 

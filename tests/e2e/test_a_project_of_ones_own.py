@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from spark_jobs.cli import main
 from tests.platform import Platform, await_true, running
 
-pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(900)]
 SALES = 118
 """Records of the demo that are events, each counted once."""
 RETURNED = {"event_type": "sale_returned", "sale_id": "s-1", "occurred_at": "2026-03-04T10:00:00.000Z"}

@@ -180,7 +180,7 @@ def assert_same_rows(name: str, rows: Rows | pa.Table, files: LocalAnswers) -> i
     return compared.rows
 
 
-@pytest.mark.parametrize("schema", [PIN, "serving"])
+@pytest.mark.parametrize("schema", [PIN, pytest.param("serving", marks=pytest.mark.slow)])
 def test_i20_pyhive_gives_the_rows_of_the_files(platform: Platform, files: LocalAnswers, schema: str) -> None:
     answers = by_pyhive(platform, schema)
     if schema == "serving":  # the log is quiet, but a trailing window goes on
@@ -220,10 +220,10 @@ Door = Callable[[Platform, Path], Mapping[str, Rows | pa.Table]]
 
 @pytest.mark.parametrize(
     "door",
-    [by_beeline, pytest.param(by_spark_sql, marks=pytest.mark.fault), pytest.param(by_dbt, marks=pytest.mark.fault)],
+    [pytest.param(door, marks=pytest.mark.slow) for door in (by_beeline, by_spark_sql, by_dbt)],
 )
 def test_i20_other_doors_give_the_rows_of_the_files(
     platform: Platform, files: LocalAnswers, door: Door, tmp_path: Path
 ) -> None:
-    """Those that start a program of their own for a dozen seconds of CPU time are in `make test-faults`."""
+    """Those that start a program of their own for a dozen seconds of CPU time are in `make test-slow`."""
     assert_same(door(platform, tmp_path), files)

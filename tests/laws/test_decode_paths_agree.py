@@ -16,6 +16,7 @@ from spark_jobs.engine.decode.assemble import decode
 from spark_jobs.engine.decode.bulk import prove
 from spark_jobs.engine.record_outcomes import countable
 from tests.decoded_by_row import by_row
+from tests.depth import examples
 from tests.laws.spoilt_records import CONTRACTS, NESTED, SENT, batches, table
 
 NEIGHBOURS = [bytes([byte]) for byte in b'\0 "\\-.:059gZ,}\xc3']
@@ -31,19 +32,19 @@ def bulk_for_few_records():
     patch.undo()
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 @given(batches())
 def test_bulk_and_row_by_row_give_the_same_facts_and_the_same_rejects(batch):
     assert_same(batch)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 @given(batches(NESTED))
 def test_nested_records_too_give_the_same_facts_and_the_same_rejects(batch):
     assert_same(batch)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 @given(batches())
 def test_where_blocks_are_cut_changes_nothing(batch):
     with pytest.MonkeyPatch.context() as patch:

@@ -26,6 +26,7 @@ from spark_jobs.sample.oracle.answers import Oracle
 from spark_jobs.testing import cases, laws
 from spark_jobs.testing.strategies import START, STEPS
 from tests.contract_files import broken_examples
+from tests.depth import examples
 from tests.laws.sequence_views import with_reach, with_resolve
 
 OF_THE_RECORD = ("timestamp", "rejected")
@@ -90,7 +91,7 @@ def oracle_of(view: Served) -> cases.Oracle:
 
 @pytest.mark.parametrize("view", project_views().served.values(), ids=project_views().served)
 def test_the_laws_hold_and_the_answer_is_the_oracles(view: Served) -> None:
-    cases.check(view, oracle_of(view), values=VALUES.get(view.name), examples=12)
+    cases.check(view, oracle_of(view), values=VALUES.get(view.name), examples=examples(5))
 
 
 class CountsTheMost(Count):

@@ -17,12 +17,13 @@ from spark_jobs.engine import aggregates
 from spark_jobs.engine.sketches import estimate
 from spark_jobs.expressions.dialect import listed
 from spark_jobs.expressions.kinds import Kind
+from tests.depth import examples
 from tests.laws.measured import ALL, DISTINCT, ORACLES, D, World, mean, oracle_differs, seeds, variance, view_of, world
 
 
 @pytest.mark.parametrize("view", [ALL, DISTINCT], ids=["all", "distinct"])
 @given(seed=seeds)
-@settings(max_examples=3)
+@settings(max_examples=examples(2))
 def test_partials_of_any_division_merge_to_the_answer_of_the_oracle(view: AggregateView, seed: int) -> None:
     made = world(view, seed)
     assert not oracle_differs(made, made.answer("parts"))[:3]
@@ -47,7 +48,7 @@ def _same_stored(one: Any, other: Any) -> bool:
 
 
 @given(seed=seeds)
-@settings(max_examples=3)
+@settings(max_examples=examples(2))
 def test_merge_is_associative_and_commutative(seed: int) -> None:
     made = world(ALL, seed)
     merged = aggregates.merged(ALL, D, "parts")
@@ -58,7 +59,7 @@ def test_merge_is_associative_and_commutative(seed: int) -> None:
 
 
 @given(seed=seeds)
-@settings(max_examples=3)
+@settings(max_examples=examples(2))
 def test_a_partial_merged_with_nothing_is_itself(seed: int) -> None:
     made = world(ALL, seed)
     assert not stored_differ(made, aggregates.merged(ALL, D, "whole"), "FROM whole")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.engine import sequence_replay
 from spark_jobs.expressions.dialect import listed
+from tests.depth import examples
 from tests.laws.sequence_cases import LSNS, Connection, D, connection, described, differing
 from tests.laws.sequence_views import SUBJECTS, Subject
 
@@ -29,7 +30,7 @@ def histories(draw: st.DrawFn) -> tuple[int, list[tuple[int, float]]]:
 
 @each_view
 @given(history=histories())
-@settings(max_examples=6)
+@settings(max_examples=examples(3))
 def test_builds_upon_builds_are_one_full_build(subject: Subject, history: tuple[int, list[tuple[int, float]]]) -> None:
     seed, builds = history
     with connection(subject, seed, CASES) as con:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from spark_jobs.engine import sequences
 from spark_jobs.expressions.dialect import listed
 from spark_jobs.registry.views import project_views
+from tests.depth import examples
 from tests.laws.sequence_cases import (
     Connection,
     D,
@@ -39,7 +40,7 @@ FRESH = "r.lsn > c.cut AND r.ts >= c.horizon"
 
 @each_view
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=examples(2))
 def test_results_are_those_of_the_oracle(subject: Subject, seed: int) -> None:
     with connection(subject, seed, CASES) as con:
         wrong = oracle_differs(con, subject)
@@ -62,7 +63,7 @@ def oracle_differs(con: Connection, subject: Subject) -> list[Any]:
 
 @each_view
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=examples(2))
 def test_batch_and_speed_at_any_cut_are_the_recomputed_answer(subject: Subject, seed: int) -> None:
     with connection(subject, seed, CASES) as con:
         wrong = served_differs(con, subject)
@@ -90,7 +91,7 @@ def served_differs(
 
 @each_view
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=examples(2))
 def test_re_resolving_what_new_rows_touch_gives_the_tables_of_a_full_build(subject: Subject, seed: int) -> None:
     """Mode `changed`: the tables at the cut and the rows after it make the tables that a full build makes."""
     with connection(subject, seed, CASES) as con:
@@ -127,7 +128,7 @@ def _tables(con: Connection, subject: Subject, name: str, rows: str) -> None:
 
 @each_view
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=examples(2))
 def test_a_quiet_instant_divides_the_results(subject: Subject, seed: int) -> None:
     """L1: where nothing of P or resolve(P) crosses r and Q begins at r, resolve(P + Q) = resolve(P) + resolve(Q)."""
     with connection(subject, seed, CASES) as con:
@@ -163,7 +164,7 @@ def division_differs(con: Connection, subject: Subject, quiet: list[Any]) -> lis
 
 @each_view
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=examples(2))
 def test_what_is_quiet_in_the_whole_is_quiet_in_the_prefix(subject: Subject, seed: int) -> None:
     """L2: where nothing crosses r in the whole, nothing crosses r in the rows before it."""
     with connection(subject, seed, CASES) as con:

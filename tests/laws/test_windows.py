@@ -13,6 +13,7 @@ from spark_jobs.definitions.measures.exact import Count, CountDistinct, Last, Ma
 from spark_jobs.definitions.spec import Aggregate, Hopping, Top, Trailing, Window
 from spark_jobs.registry.views import Views, event_types_of
 from spark_jobs.testing import cases
+from tests.depth import examples
 
 START = datetime(2026, 1, 5, 23, 59, 40, tzinfo=UTC)  # just before midnight
 MEASURES = {
@@ -99,7 +100,7 @@ def held(view: AggregateView, orders: list[list[tuple[int, int, int, int]]], exp
         assert found == cases.in_order(expected), f"cut {cut}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(ORDERS, PANES, COUNTS)
 def test_each_hopping_window_counts_the_events_between_its_ends(
     orders: list[list[tuple[int, int, int, int]]], every: int, panes: int
@@ -118,7 +119,7 @@ def test_each_hopping_window_counts_the_events_between_its_ends(
     held(view_of(Hopping(size=f"{size} seconds", every=f"{every} seconds")), orders, expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(ORDERS, PANES, COUNTS, HALF_SECONDS)
 def test_a_trailing_window_counts_the_current_pane_and_those_before_it(
     orders: list[list[tuple[int, int, int, int]]], every: int, panes: int, after: int
@@ -135,7 +136,7 @@ def test_a_trailing_window_counts_the_current_pane_and_those_before_it(
     held(view_of(Trailing(size=f"{every * panes} seconds", every=f"{every} seconds")), orders, expected, now)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(8))
 @given(ORDERS, st.integers(1, 3))
 def test_the_top_is_the_head_of_the_sorted_windows(orders: list[list[tuple[int, int, int, int]]], k: int) -> None:
     """By pieces, the most first; equal ones by store and window; per window, and in all."""
@@ -154,7 +155,7 @@ def test_the_top_is_the_head_of_the_sorted_windows(orders: list[list[tuple[int, 
     ])  # fmt: skip
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(8))
 @given(ORDERS, st.integers(1, 3))
 def test_e_a_top_that_keeps_ties_has_all_that_are_as_great_as_the_last(
     orders: list[list[tuple[int, int, int, int]]], k: int

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.batch.build import build
@@ -22,10 +23,12 @@ from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication, Run
 from spark_jobs.publication.publish import Hold, publish
+from spark_jobs.query_server.answers import Answers
 from spark_jobs.registry.views import Views, project_views
+from spark_jobs.settings import settings
 from spark_jobs.speed import catch_up, land, partials_table
 from spark_jobs.speed.in_process import InProcessWriter
-from spark_jobs.storage import duckdb_reader, log_reader
+from spark_jobs.storage import duckdb_reader, log_reader, tables
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from tests import micro_batches
@@ -153,13 +156,27 @@ class Lake:
         return self.publish(run_id)
 
     def served(self, name: str, schema: str = "serving") -> list[tuple[Any, ...]]:
-        """The sorted rows of a serving view."""
-        return self.rows(f"SELECT * FROM {schema}.{name}")
+        """The sorted rows of a serving view, by the read server."""
+        return self.ask(f"SELECT * FROM {name}", schema)
+
+    def ask(self, sql: str, schema: str = "serving") -> list[tuple[Any, ...]]:
+        """The sorted rows of a query over serving views, by the read server; Spark takes a second to answer one."""
+        rows = Answers(self.views, self.store, settings()).ask(sql, schema).rows
+        return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
     def stored(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """The sorted rows that a table's files have; Spark takes a second to read the same."""
         found = duckdb_reader.dataset(table).to_table([*columns] or None).to_pylist()
         return sorted((tuple(row.values()) for row in found), key=repr)
 
+    def lose(self, table: str, which: str) -> None:
+        """Delete rows, as nobody should; in Spark it takes seconds."""
+        DeltaTable(tables.path(table)).delete(which)
+
+    def spoil(self, table: str, which: str = "true", **values: str) -> None:
+        """Set columns to SQL values."""
+        DeltaTable(tables.path(table)).update(values, predicate=which)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The sorted rows of a query in Spark."""
         return sorted((tuple(row) for row in self.spark.sql(sql).collect()), key=repr)

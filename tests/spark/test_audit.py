@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.schema import Build
-from spark_jobs.publication.names import ensure_named
 from spark_jobs.publication.publish import PublishRefused
 from spark_jobs.quality.gate import audit
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED
@@ -78,38 +78,45 @@ def test_an_event_that_breaks_an_own_expectation_stops_this_run_and_the_next(lak
     assert not passed and "99999999" in said, "what a stopped run left is audited again"
 
 
-DAMAGE = {
-    "INSERT INTO batch.orders_by_day TABLE batch.orders_by_day": "batch.orders_by_day: compound columns to be unique",
-    "UPDATE batch.orders_by_day SET orders = -1": "batch.orders_by_day: orders: values to be between (min_value=0)",
-    "UPDATE batch.orders_by_day SET store_id = NULL WHERE store_id = 9": (
-        "batch.orders_by_day: store_id: values to not be null"
-    ),
-    "DELETE FROM facts.order_placed WHERE offset = 1": "master.log: pair values to be equal",
-}
+BUILT, FACTS = "batch.orders_by_day", "facts.order_placed"
+
+
+def damage(lake: Lake) -> None:
+    """Do what DAMAGE names."""
+    write_deltalake(tables.path(BUILT), duckdb_reader.dataset(BUILT).to_table(), mode="append")
+    lake.spoil(BUILT, orders="-1")
+    lake.spoil(BUILT, "store_id = 9", store_id="NULL")
+    lake.lose(FACTS, '"offset" = 1')
+
+
+DAMAGE = (
+    "batch.orders_by_day: compound columns to be unique",
+    "batch.orders_by_day: orders: values to be between (min_value=0)",
+    "batch.orders_by_day: store_id: values to not be null",
+    "master.log: pair values to be equal",
+)
 
 
 def test_each_wrong_row_stops_the_run_by_name_and_an_operator_may_accept_what_differs(lake: Lake) -> None:
     lake.use("orders_by_day")
     lake.land([order(1), order(2), order(3, store_id=9)])
     built(lake)
-    ensure_named(lake.rows, lake.views)
-    base = {table: duckdb_reader.version(table) for table in ("batch.orders_by_day", "facts.order_placed")}
-    for statement in DAMAGE:
-        lake.spark.sql(statement)
+    base = {table: duckdb_reader.version(table) for table in (BUILT, FACTS)}
+    damage(lake)
     _take_newest(lake)
     passed, said = audited(lake)
     assert not passed
-    assert [named for named in DAMAGE.values() if f"critical: {named}" not in said] == [], said
+    assert [named for named in DAMAGE if f"critical: {named}" not in said] == [], said
     assert agreements(lake)["orders_by_day"].keys() == {UNEXPLAINED}
     for table, version in base.items():
-        lake.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}")
-    lake.spark.sql("UPDATE batch.orders_by_day SET orders = 7 WHERE store_id <> 9")
+        DeltaTable(tables.path(table)).restore(version)
+    lake.spoil(BUILT, "store_id <> 9", orders="7")
     _take_newest(lake)
     passed, said = audited(lake)
     assert not passed and "orders 7 (batch) 2 (speed)" in said, said
     passed, said = audited(lake, accept="counted by hand")
     assert passed and ACCEPTED in said, said
-    lake.spark.sql("DELETE FROM batch.orders_by_day")
+    lake.lose(BUILT, "true")
     _take_newest(lake)
     shutil.rmtree(tables.path("facts.page_viewed"))
     passed, said = audited(lake)
@@ -150,7 +157,7 @@ def test_a1_views_that_were_held_back_are_held_to_their_facts(lake: Lake) -> Non
     lake.run("r2")
     lake.catch_up()
     for table in ("order_placed", "order_executed"):
-        lake.spark.sql(f"DELETE FROM {tables.facts(table)} WHERE day = DATE '2026-01-05' AND NOT event_id LIKE '%1'")
+        lake.lose(tables.facts(table), "day = DATE '2026-01-05' AND NOT event_id LIKE '%1'")
     passed, said = audited(built(lake, "r3"), "r3")
     assert not passed
     for name in held_back:

@@ -23,7 +23,7 @@ def order(number: int) -> dict[str, object]:
 
 
 def count(lake: Lake, schema: str = "serving") -> int:
-    return sum(row[2] for row in lake.served("orders_by_day", schema))
+    return sum(orders for (orders,) in lake.rows(f"SELECT orders FROM {schema}.orders_by_day"))
 
 
 def test_a_pin_answers_as_the_platform_did_at_its_moment(lake: Lake) -> None:
@@ -53,7 +53,7 @@ def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
         lake.run(f"r{number}")
         if number == 2:
             pins.create(lake.rows, lake.views, lake.store, "kept")
-    words = lake.served("word_count", "pin_kept")
+    words = lake.rows("SELECT * FROM pin_kept.word_count")
     versions = {run: lake.store.builds(run)["word_count"].batch_version for run in ("r1", "r2", "r3", "r4")}
     with lake.store.write() as session:
         session.execute(update(Publication).values(done_at=datetime.now(UTC) - timedelta(days=60)))
@@ -62,7 +62,7 @@ def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
     assert done.trim_up_to == 2
     trim = lake.store.next_request("trim")
     assert trim is not None and (trim.kind, trim.arguments) == ("trim", {"up_to_lsn": 2})
-    assert lake.served("word_count", "pin_kept") == words
+    assert lake.rows("SELECT * FROM pin_kept.word_count") == words
     assert count(lake) == 4
     files = {run: DeltaTable(tables.path("batch.word_count"), version=v).file_uris() for run, v in versions.items()}
     present = {run: all(Path(f).exists() for f in listed) for run, listed in files.items()}

@@ -51,9 +51,9 @@ def summary(lake: Lake) -> list[dict[str, Any]]:
 def served(lake: Lake) -> dict[str, Any]:
     return {
         "words": words(lake),
-        "pages": lake.rows("SELECT sum(page_views) FROM serving.page_views_per_user_hour"),
-        "sessions": lake.rows("SELECT pages, exit_url FROM serving.sessions"),
-        "heart": lake.rows("SELECT max_heart_rate FROM serving.vitals_by_person_hour"),
+        "pages": lake.ask("SELECT sum(page_views) FROM page_views_per_user_hour"),
+        "sessions": lake.ask("SELECT pages, exit_url FROM sessions"),
+        "heart": lake.ask("SELECT max_heart_rate FROM vitals_by_person_hour"),
     }
 
 

@@ -19,7 +19,7 @@ def page(number: int, user: int) -> dict[str, Any]:
 
 def pages(lake: Lake) -> dict[int, int]:
     """As Spark answers; and as DuckDB does over the same files (I20)."""
-    asked = dict(lake.rows("SELECT user_id, pages FROM serving.sessions"))
+    asked = dict(lake.ask("SELECT user_id, pages FROM sessions"))
     publication = lake.store.current_publication()
     assert publication is not None
     merged = LocalAnswers(lake.views, lake.store.sources(publication), 10)

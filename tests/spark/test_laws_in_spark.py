@@ -81,7 +81,16 @@ def test_sketches_of_both_engines_estimate_the_same(spark: SparkSession, kind: s
     assert all(abs(found - size) <= 0.05 * size for found, size in zip(estimates, sizes, strict=True))
 
 
-@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=list(SUBJECTS))
+OF_EACH_KIND = ("sessions", "trades", "order_state", "an inner join")
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        pytest.param(subject, id=name, marks=[] if name in OF_EACH_KIND else pytest.mark.slow)
+        for name, subject in SUBJECTS.items()
+    ],
+)
 def test_the_serving_rule_in_spark_is_the_recomputed_answer(spark: SparkSession, subject: Subject) -> None:
     with connection(subject, 11, 3_000) as con:
         for name, condition in {"built": "r.lsn <= c.cut", "fresh": "r.lsn > c.cut"}.items():

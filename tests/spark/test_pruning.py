@@ -59,7 +59,7 @@ def test_only_keys_with_new_rows_are_resolved_once_more(lake: Lake) -> None:
     stored = f"batch.`sessions_rows` VERSION AS OF {source.batch_version}"
     new = "(SELECT sessions_v1.* FROM speed.partials WHERE view = 'sessions_v1' AND lsn > 1)"
     assert lake.spark.sql(sequences.live(view.row_kinds, Dialect.SPARK, stored, new)).count() == 2 + 1
-    assert len(lake.served("sessions")) == 50
+    assert len(lake.rows("SELECT * FROM serving.sessions")) == 50
     plan = lake.spark.sql("EXPLAIN SELECT * FROM serving.sessions").collect()[0][0]
     assert "LeftAnti" in plan[: plan.index("Window [")], "what is built is not read as it is"
     assert "LeftSemi" in plan[plan.index("Window [") :], "rows that nothing new touches reach the windows"

@@ -24,8 +24,8 @@ def test_a_record_has_one_note_in_both_layers_and_after_each_build(lake: Lake) -
         ("page_viewed", "late", "days", 1),
         ("unknown", "rejected", "not_json", 1),
     ]
-    totals = "SELECT event_type, verdict, reason, sum(records) FROM serving.late_and_rejected GROUP BY ALL"
-    assert lake.rows(totals) == expected, "by speed alone"
+    totals = "SELECT event_type, verdict, reason, sum(records) FROM late_and_rejected GROUP BY ALL"
+    assert lake.ask(totals) == expected, "by speed alone"
     lake.run("r1")
     noted = lake.rows("SELECT lsn, topic, offset, verdict FROM facts.record_noted")
     assert noted == [
@@ -37,11 +37,11 @@ def test_a_record_has_one_note_in_both_layers_and_after_each_build(lake: Lake) -
         (2, "order_placed", 5, "duplicate"),
         (2, "page_viewed", 0, "late"),
     ]
-    assert lake.rows(totals) == expected, "built"
+    assert lake.ask(totals) == expected, "built"
     assert any("3 facts, 2 quarantined, 2 duplicates" in line for line in lake.lines), "a note is counted as no fact"
     lake.land([event("order_placed", 1), event("order_placed", 4)])
     lake.run("r2", days=[DAY])
     run = lake.store.run("r2")
     assert run is not None and not run.summary["changed_days"]
     expected[0], expected[1] = ("order_placed", "duplicate", "repeated", 3), ("order_placed", "late", "days", 3)
-    assert lake.rows(totals) == expected, "built from old and new, some decoded again"
+    assert lake.ask(totals) == expected, "built from old and new, some decoded again"

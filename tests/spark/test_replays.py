@@ -63,7 +63,7 @@ def spoilt(lake: Lake) -> tuple[Any, ...]:
     lake.land([order(1), order(2), order(3, DAY2)])
     lake.run("r1")
     right = facts(lake), lake.served("orders_by_day"), lake.served("trades")
-    lake.spark.sql(f"DELETE FROM {tables.facts('order_placed')} WHERE event_id LIKE '%2'")
+    lake.lose(tables.facts("order_placed"), "event_id LIKE '%2'")
     lake.run("broken", mode="full")
     assert counts(lake) == [1, 1]
     return right
@@ -162,9 +162,9 @@ def test_each_row_that_differs_has_its_cause_also_where_no_record_explains_it(la
     executed = event("order_executed", 7, comp_id=traded["comp_id"], occurred_at=f"{DAY1}T10:00:00.000Z")
     lake.land([traded, executed, event("profile_changed", 5), event("settings_changed", 6)])
     lake.run("r1")
-    [(user,)] = lake.rows("SELECT user_id FROM serving.user_card")
-    lake.spark.sql(f"UPDATE {tables.facts('settings_changed')} SET plan = 'spoilt'")
-    lake.spark.sql(f"UPDATE {tables.facts('order_placed')} SET colour = 'spoilt', unit_price_cents = 1")
+    [(user,)] = lake.ask("SELECT user_id FROM user_card")
+    lake.spoil(tables.facts("settings_changed"), plan="'spoilt'")
+    lake.spoil(tables.facts("order_placed"), colour="'spoilt'", unit_price_cents="1")
     asked(lake, "again", Wanted("facts"))
     causes = {one["view"]: one["causes"] for one in compared(lake, "again")}
     assert causes == {

@@ -40,7 +40,7 @@ def page(number: int, minute: int) -> dict[str, Any]:
 
 
 def words(lake: Lake) -> dict[str, int]:
-    return dict(lake.rows("SELECT word, occurrences FROM serving.word_count"))
+    return dict(lake.ask("SELECT word, occurrences FROM word_count"))
 
 
 def stands(lake: Lake) -> bool:
@@ -121,10 +121,10 @@ def test_a_schema_that_comes_after_its_records_takes_them_out_of_quarantine(
         lake.run("r2")
     assert lake.run("r2") is not None
     assert words(lake) == {"late": 1, "early": 1, "bird": 1, "worm": 1}, "of what is repeated the first counts"
-    assert lake.rows("SELECT sum(page_views) FROM serving.page_views_per_user_hour") == [(3,)]
-    assert lake.rows("SELECT pages FROM serving.sessions") == [(3,)]
-    noted = "SELECT verdict, sum(records) FROM serving.late_and_rejected WHERE verdict <> 'late' GROUP BY verdict"
-    assert lake.rows(noted) == [("duplicate", 2), ("rejected", 3)]
+    assert lake.ask("SELECT sum(page_views) FROM page_views_per_user_hour") == [(3,)]
+    assert lake.ask("SELECT pages FROM sessions") == [(3,)]
+    noted = "SELECT verdict, sum(records) FROM late_and_rejected WHERE verdict <> 'late' GROUP BY verdict"
+    assert lake.ask(noted) == [("duplicate", 2), ("rejected", 3)]
     assert lake.rows(f"SELECT count(*) FROM {tables.QUARANTINE}") == [(3,)]
     assert stands(lake)
     summary = lake.store.runs()[0].summary

@@ -21,18 +21,22 @@ from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.render import serving_sql
 from spark_jobs.storage import duckdb_reader
 from spark_jobs.testing import cases
+from tests.platform import OF_EACH_KIND
 
 pytestmark = pytest.mark.spark
-CASES = cases.cases(Path(__file__).parent.parent / "views")
+CASES = [
+    pytest.param(case, id=f"{case.view}-{case.name}", marks=[] if case.view in OF_EACH_KIND else pytest.mark.slow)
+    for case in cases.cases(Path(__file__).parent.parent / "views")
+]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.view}-{case.name}")
-def test_spark_serves_the_expected_answer(spark: SparkSession, case: cases.Case) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_spark_serves_the_expected_answer(interpreted: SparkSession, case: cases.Case) -> None:
     views = project_views()
     facts = cases.facts(case.batches)
     for cut in (1, len(case.batches)):
         built, new = cases.until(facts, cut)
-        assert served(spark, views, views.served[case.view], built, new, case.now) == case.expected, f"cut {cut}"
+        assert served(interpreted, views, views.served[case.view], built, new, case.now) == case.expected, f"cut {cut}"
 
 
 def served(

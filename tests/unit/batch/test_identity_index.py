@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.batch import identity_index
 from spark_jobs.batch.identity_index import INDEX, STAGED
+from spark_jobs.expressions import duckdb_session
 from spark_jobs.storage.lsn_ranges import scope
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -29,16 +31,21 @@ def staged(facts: list[Fact]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=STAGED)
 
 
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """One for all examples: to open one takes longer than to compare their facts."""
+    return duckdb_session.connect()
+
+
 def compared(facts: list[Fact], known: list[tuple[int, int]], todo: Any) -> tuple[set[Fact], set[tuple[int, int]]]:
     """The losers, and what the index has then."""
-    with duckdb.connect() as con:
-        con.execute("SET TimeZone = 'UTC'")
-        con.register("staged", staged(facts))
-        index = [{"identity": bytes([identity]) * 16, "lsn": lsn} for identity, lsn in known]
-        con.register("known", pa.Table.from_pylist(index, schema=INDEX))
-        identity_index._compare(con, todo)
-        lost = con.execute('SELECT lsn, "offset", identity FROM losers').fetchall()
-        won = con.execute("SELECT identity, lsn FROM winners").fetchall()
+    con = connection()
+    con.register("staged", staged(facts))
+    index = [{"identity": bytes([identity]) * 16, "lsn": lsn} for identity, lsn in known]
+    con.register("known", pa.Table.from_pylist(index, schema=INDEX))
+    identity_index._compare(con, todo)
+    lost = con.execute('SELECT lsn, "offset", identity FROM losers').fetchall()
+    won = con.execute("SELECT identity, lsn FROM winners").fetchall()
     kept = {(identity, lsn) for identity, lsn in known if todo.previous >= lsn and not again(todo, lsn)}
     return {(lsn, at, one[0]) for lsn, at, one in lost}, kept | {(one[0], lsn) for one, lsn in won}
 

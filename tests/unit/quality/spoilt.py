@@ -68,16 +68,18 @@ def _write_ledger() -> None:
     pq.write_table(sent.append_column("reason", pa.nulls(len(sent), pa.string())), folder / "0001.parquet")
 
 
-def findings(platform: Platform) -> list[Finding]:
-    """Every check but those of Kafka and of served answers."""
+def findings(platform: Platform, of: str = "") -> list[Finding]:
+    """Every check but those of Kafka and of served answers; of: only those of this law."""
     scene = Scene(ledger.open(), platform.views)
     every = (*verify.checks(scene), *verify.of_builds(scene))
-    return [law.looked(check) for law, check in every if law != completeness.OFFSETS]
+    return [law.looked(check) for law, check in every if law != completeness.OFFSETS and of in ("", law.text)]
 
 
-def broken(platform: Platform) -> dict[str, tuple[str, ...]]:
-    """The law of each breach, and what was said."""
-    return {one.law: one.first for one in findings(platform) if one.state is State.BREACH}
+def broken(platform: Platform, law: str) -> tuple[str, ...]:
+    """What is said of a law that is broken."""
+    [found] = findings(platform, law)
+    assert found.state is State.BREACH, found
+    return found.first
 
 
 def of_record(offset: int, topic: str = "order_placed") -> Callable[[Row], bool]:

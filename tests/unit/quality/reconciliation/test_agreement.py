@@ -1,7 +1,7 @@
 """Each row in which batch and speed differ is explained by the records behind it, or named as unexplained."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "tra
 Row = dict[str, Any]
 
 
-def landed(*batches: list[dict[str, Any]]) -> Platform:
-    platform = Platform(VIEWS)
+def landed(*batches: list[dict[str, Any]], views: Sequence[str] = VIEWS) -> Platform:
+    platform = Platform(views)
     for batch in batches:
         platform.land(batch)
     return platform
@@ -69,7 +69,7 @@ def test_a_duplicate_that_speed_no_longer_knew_explains_exactly_its_keys(platfor
 
 def test_a_late_duplicate_that_speed_no_longer_knew_moves_from_one_note_to_the_other(platform_home: Path) -> None:
     late = {"occurred_at": "2026-03-01T09:00:00.000Z", "store_id": 3}
-    platform = landed([order(1, **late), order(2)], market(1), market(2))
+    platform = landed([order(1, **late), order(2)], market(1), market(2), views=["late_and_rejected"])
     old = platform.build()
     platform.land(market(4))
     platform.land([order(1, **late), order(4, **late), order(4, **late), order(5, **late)])
@@ -119,7 +119,7 @@ def test_a_view_that_was_set_aside_is_explained_where_it_lacks_partials(platform
 def test_a_wrong_row_is_found_where_something_touched_it_or_it_is_sampled_and_always_in_the_whole(
     platform_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform = landed([order(1, store_id=3), order(2, store_id=4)])
+    platform = landed([order(1, store_id=3), order(2, store_id=4)], views=["orders_by_day"])
     old = platform.build()
     platform.land([order(3, store_id=3)])
 
@@ -141,7 +141,7 @@ def test_a_wrong_row_is_found_where_something_touched_it_or_it_is_sampled_and_al
 
 
 def test_replaced_facts_explain_the_rows_of_their_days(platform_home: Path) -> None:
-    platform = landed(market(0))
+    platform = landed(market(0), views=["orders_by_day"])
     old = platform.build()
     old_version = change(batch_tables("orders_by_day")[0], lambda rows: [{**row, "orders": 99} for row in rows])
     old["orders_by_day"] = Source(old_version, None, 1, None)
@@ -152,7 +152,7 @@ def test_replaced_facts_explain_the_rows_of_their_days(platform_home: Path) -> N
 
 
 def test_a_difference_without_a_cause_is_unexplained_and_named(platform_home: Path) -> None:
-    platform = landed(market(0), market(1))
+    platform = landed(market(0), market(1), views=["orders_by_day"])
     corrupt("orders_by_day_v1", lambda row: {**row, "orders": row["orders"] + 1}, lsn=2)
     found = agreed(platform, {})["orders_by_day"]
     assert found.causes == {UNEXPLAINED: 1}
@@ -161,7 +161,8 @@ def test_a_difference_without_a_cause_is_unexplained_and_named(platform_home: Pa
 
 
 def test_a_cause_does_not_cover_more_than_it_explains(platform_home: Path) -> None:
-    platform = landed([order(1, store_id=3)], market(1), market(2), market(4), [order(1, store_id=3)])
+    twice = [order(1, store_id=3)]
+    platform = landed(twice, market(1), market(2), market(4), twice, views=["orders_by_day", "orders_by_hour"])
     corrupt("orders_by_day_v1", lambda row: {**row, "orders": row["orders"] + 1}, lsn=2)
     found = agreed(platform, {})
     assert found["orders_by_day"].causes == {UNEXPLAINED: 1}
@@ -169,7 +170,7 @@ def test_a_cause_does_not_cover_more_than_it_explains(platform_home: Path) -> No
 
 
 def test_a_verdict_that_speed_should_not_have_passed_is_unexplained(platform_home: Path) -> None:
-    platform = landed(market(0), market(1))
+    platform = landed(market(0), market(1), views=["trades"])
 
     def lose(rows: list[Row]) -> list[Row]:
         return [row for row in rows if (row["view"], row["lsn"]) != ("trades_v1", 2)]
