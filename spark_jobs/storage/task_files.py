@@ -4,6 +4,7 @@ rows, or shares of the work -> mapInArrow(task) -> files that no version names y
 The driver makes the files part of a table by one commit (`data_files.commit`), or discards them.
 """
 
+import gc
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from zipimport import zipimporter
 
@@ -68,16 +70,24 @@ def _unburdened(task: Task) -> Task:
     """The task, and a worker that has less to do before the next one.
 
     Spark has a worker forget, before each task, what it knows of the places that modules come from. Those of PySpark
-    are folders in zip files, a list of a thousand names for each, which Python reads again at once.
+    are folders in zip files, a list of a thousand names for each, which Python reads again at once. And after each
+    task Spark has it look for garbage among all that lives, which is nearly all modules.
     """
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for place, importer in [*sys.path_importer_cache.items()]:
             if isinstance(importer, zipimporter):
                 del sys.path_importer_cache[place]
-        return task(batches)
+        yield from task(batches)
+        keep_what_is_loaded()
 
     return run
+
+
+@cache
+def keep_what_is_loaded() -> None:
+    """Of the process: what lives after its first task, which has loaded the modules, is no garbage for ever."""
+    gc.freeze()
 
 
 @contextmanager
