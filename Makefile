@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Modules are compiled as they are first imported; without that each start of Airflow would take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup develop preflight demo up down test test-slow test-unit test-faults test-compose test-browser bench check format lock clean
+.PHONY: help setup develop preflight demo up down test test-most test-dags test-slow test-unit test-faults test-compose test-browser bench check format lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,9 +40,15 @@ check: develop ## Lint, format, types, and which package imports which
 	@$(BIN)/lint-imports
 
 test: check ## Everything but what is slow, faults and benchmarks; needs no running platform. COVERAGE=1 counts the lines that run
+	@$(MAKE) --no-print-directory --jobs=2 test-most test-dags
+
+test-most:
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "not slow and not fault and not bench and not compose and not browser" \
 		$(if $(COVERAGE),--cov=spark_jobs --cov-report=term --cov-fail-under=85)
-	@.venv-airflow/bin/pytest -n 2 -c tests/dags/pytest.ini tests/dags
+
+# In Airflow's environment; beside the others, which wait for the platform now and then.
+test-dags:
+	@.venv-airflow/bin/pytest -q -c tests/dags/pytest.ini tests/dags
 
 test-slow: develop ## What `make test` tries in part: the laws on more examples, every view in Spark, every door
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m slow

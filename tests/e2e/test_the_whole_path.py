@@ -255,12 +255,12 @@ def test_a_row_is_explained_down_to_its_records(fed: Platform) -> None:
 
 def test_the_benchmarks_of_freshness_and_serving_count_here(fed: Platform) -> None:
     for first, door in zip((9000, 9100), DOORS, strict=True):
-        assert len(fresh.probe(fed, range(first, first + 3), door)) == 3
-    assert {row["query"] for row in serve.measure(fed, repeats=2, warming=0)} >= {
+        assert len(fresh.probe(fed, range(first, first + 1), door)) == 1
+    assert {row["query"] for row in serve.measure(fed, repeats=1, warming=0)} >= {
         "select 1",
         "point",
         "point by Polars",
         "point, read server",
         "key, read server",
     }
-    assert len(serve.crowd(fed, clients=4, repeats=2)) == 8
+    assert len(serve.crowd(fed, clients=2, repeats=1)) == 2

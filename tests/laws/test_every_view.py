@@ -28,6 +28,7 @@ from spark_jobs.testing.strategies import START, STEPS
 from tests.contract_files import broken_examples
 from tests.depth import examples
 from tests.laws.sequence_views import with_reach, with_resolve
+from tests.platform import OF_EACH_KIND
 
 OF_THE_RECORD = ("timestamp", "rejected")
 VALUES: Mapping[str, Mapping[str, list[Any]]] = {
@@ -89,7 +90,13 @@ def oracle_of(view: Served) -> cases.Oracle:
     return lambda batches: Oracle(records(batches), now=now).expected(view.name).to_pylist()
 
 
-@pytest.mark.parametrize("view", project_views().served.values(), ids=project_views().served)
+EVERY = [
+    pytest.param(view, id=name, marks=[] if name in OF_EACH_KIND else pytest.mark.slow)
+    for name, view in project_views().served.items()
+]
+
+
+@pytest.mark.parametrize("view", EVERY)
 def test_the_laws_hold_and_the_answer_is_the_oracles(view: Served) -> None:
     cases.check(view, oracle_of(view), values=VALUES.get(view.name), examples=examples(5))
 
@@ -214,7 +221,7 @@ def test_b16_an_end_that_is_rightly_bounded_needs_no_forever() -> None:
 def test_the_kit_finds_a_repetition_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases.dedupe, "first_of_each", lambda facts: (facts, facts.slice(0, 0)))
     with pytest.raises(laws.LawBroken, match="an event that comes twice counts once"):
-        cases.check(by_store(Count()))
+        cases.check(by_store(Count()), values=FEW)
 
 
 def test_the_kit_finds_micro_batches_that_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,4 +234,4 @@ def test_the_kit_finds_micro_batches_that_matter(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(cases, "facts", counted)
     with pytest.raises(laws.LawBroken, match="how events are divided into micro-batches changes no answer"):
-        cases.check(view)
+        cases.check(view, values=FEW)

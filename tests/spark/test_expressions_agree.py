@@ -26,6 +26,7 @@ from spark_jobs.expressions.kinds import Kind
 from spark_jobs.expressions.operations import CASTS, OPERATIONS, Operation
 from spark_jobs.expressions.source import tree_of
 from spark_jobs.expressions.tree import Node
+from tests.depth import examples
 from tests.laws.expression_grammar import KINDS, edge_texts, texts
 from tests.laws.expression_values import COLUMNS, edge_table, random_tables
 
@@ -50,7 +51,7 @@ def batches(draw: st.DrawFn) -> list[str]:
     return [draw(texts(kind, draw(st.integers(1, 3)))) for kind in kinds]
 
 
-@settings(max_examples=8, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(batch=batches(), rows=random_tables(ROWS))
 def test_both_engines_give_the_same_values_and_fail_on_the_same_rows(
     session: SparkSession, tmp_path_factory: pytest.TempPathFactory, batch: list[str], rows: pa.Table

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.query.parse import Query, parse_query
 from spark_jobs.expressions.query.render import RELATION
+from tests.depth import examples
 from tests.laws.expression_values import EDGES
 from tests.laws.query_grammar import ROWS, queries_of_groups, queries_of_rows, row_tables
 from tests.laws.sequence_cases import connection
@@ -43,7 +44,7 @@ def test_the_resolve_of_every_view_gives_the_same_rows_in_both_engines(
     query = view.resolve
     assert query is not None
 
-    @settings(LAW, max_examples=3)
+    @settings(LAW, max_examples=examples(2))
     @given(seed=st.integers(0, 2**32 - 1))
     def agree(seed: int) -> None:
         with connection(replace(SUBJECTS[name], values=values), seed, KEYS) as con:
@@ -57,7 +58,7 @@ def test_the_resolve_of_every_view_gives_the_same_rows_in_both_engines(
 def test_random_queries_give_the_same_rows_in_both_engines(
     interpreted: SparkSession, tmp_path: Path, queries: Callable[[int], st.SearchStrategy[str]]
 ) -> None:
-    @settings(LAW, max_examples=10)
+    @settings(LAW, max_examples=examples(4))
     @given(text=queries(COLUMNS), rows=row_tables(ROWS_DRAWN))
     def agree(text: str, rows: pa.Table) -> None:
         assert difference(interpreted, tmp_path, parse_query(text, ROWS, {}, "law"), rows) == [], text

@@ -11,6 +11,7 @@ KINDS = 6
 """Three views, and control rows: coverage, ids, and what repeats or is rejected."""
 
 
+@pytest.mark.slow
 def test_d1_three_weeks_leave_few_files_and_the_answers_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """SOAK itself compares every answer at its end with the log's."""
     monkeypatch.setattr(tiers, "MANY_COMMITS", 1)

@@ -115,7 +115,9 @@ def test_records_that_nobody_listed_give_the_same_answers(view):
     assert answer(expected(view, unlisted(records))) == answer(expected(view, records))
 
 
-@pytest.mark.parametrize("view", ["orders_by_day", "sessions", "late_and_rejected"])
+@pytest.mark.parametrize(
+    "view", ["orders_by_day", "sessions", pytest.param("late_and_rejected", marks=pytest.mark.slow)]
+)
 def test_views_and_oracle_agree_on_what_somebody_said_of_single_records(view):
     """Retracted, superseded, readmitted, discarded, erased and restored, of those listed and of those that are not."""
     chance, records = random.Random(view), arrived()
