@@ -52,7 +52,8 @@ test-dags:
 
 test-slow: develop ## What `make test` tries in part: the laws on more examples, every view in Spark, every door
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m slow
-	@TIDEMARK_TESTS_WHOLE=1 $(BIN)/pytest -n 2 tests/laws
+	@TIDEMARK_TESTS_WHOLE=1 $(BIN)/pytest -n 2 -m "not slow" tests/laws tests/spark/test_expressions_agree.py \
+		tests/spark/test_queries_agree.py
 
 test-unit: develop ## The tests that need neither Java nor Airflow
 	@$(BIN)/pytest tests/unit tests/laws
