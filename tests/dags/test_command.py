@@ -54,7 +54,8 @@ def test_killing_the_task_ends_all_that_the_command_started(tidemark: Put) -> No
     run = lambda: _catch(lambda: task.execute.__wrapped__(task, context()), failed)  # noqa: E731
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    _until((folder / "child").exists)
+    # Airflow calls on_kill in the thread of the task, which then knows what it has started.
+    _until(lambda: task._process is not None and (folder / "child").exists())
     task.on_kill()
     thread.join(10)
     assert not thread.is_alive() and len(failed) == 1
