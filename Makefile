@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Modules are compiled as they are first imported; without that each start of Airflow would take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup develop preflight demo up down test test-most test-dags test-slow test-unit test-faults test-compose test-browser bench check format lock clean
+.PHONY: help setup develop preflight demo up down test test-most test-dags test-slow test-laws test-unit test-faults test-compose test-browser bench check format lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,8 +50,10 @@ test-most:
 test-dags:
 	@.venv-airflow/bin/pytest -q -c tests/dags/pytest.ini tests/dags
 
-test-slow: develop ## What `make test` tries in part: the laws on more examples, every view in Spark, every door
+test-slow: develop ## The rest of what `make test` tries in part: every view, every door, a project of one's own
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m slow
+
+test-laws: develop ## The laws, and both engines, on five times as many examples
 	@TIDEMARK_TESTS_WHOLE=1 $(BIN)/pytest -n 2 -m "not slow" tests/laws tests/spark/test_expressions_agree.py \
 		tests/spark/test_queries_agree.py
 

@@ -1,4 +1,4 @@
-"""How many examples a law is tried on: few in `make test`, WHOLE times as many in `make test-slow`."""
+"""How many examples a law is tried on: few in `make test`, WHOLE times as many in `make test-laws`."""
 
 import os
 
