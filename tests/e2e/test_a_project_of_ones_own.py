@@ -57,6 +57,11 @@ def events(platform: Platform, name: str) -> int:
     return int(platform.sql(f"SELECT coalesce(sum(events), 0) FROM {name}")[0][0])
 
 
+def named(platform: Platform) -> set[str]:
+    """The serving views that Spark knows."""
+    return {row[1] for row in platform.sql("SHOW VIEWS IN serving")}
+
+
 def held(platform: Platform) -> dict[str, str]:
     """`verify` ends with exit code 0; the views that it has held to their records, each with by what."""
     found = [one for one in json.loads(platform.tidemark("verify", "--json")) if one["invariant"] == "I3"]
@@ -79,6 +84,7 @@ def test_b13_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(s
     shop.await_ready("speed", other_than=pid)
     (tmp_path / "returned").write_text(json.dumps(RETURNED))
     shop.tidemark("send", "sale_returned", "--file", str(tmp_path / "returned"))
+    await_true(lambda: {"returns", "sales_by_product"} <= named(shop), 60, "a new view's name waits until it is filled")
     await_true(lambda: events(shop, "serving.returns") == 1, 60, "the return does not count")
     assert events(shop, "serving.sales_by_product") == SALES, "speed computes it from the whole log"
 
