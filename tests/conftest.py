@@ -7,6 +7,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # The machine is shared and the first call of a process imports much: a slow example is no failure.
 settings.register_profile("tidemark", deadline=None, print_blob=True)
+settings.register_profile("whole", settings.get_profile("tidemark"))
 settings.load_profile("tidemark")
 
 

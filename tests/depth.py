@@ -1,11 +1,8 @@
-"""How many examples a law is tried on: few in `make test`, WHOLE times as many in `make test-laws`."""
+"""How many examples a law is tried on: few in `make test`, more in `make test-laws`."""
 
-import os
-
-WHOLE = 5
-VARIABLE = "TIDEMARK_TESTS_WHOLE"
+from hypothesis import settings
 
 
 def examples(few: int) -> int:
-    """`few`, or where all are asked for WHOLE times as many."""
-    return few * (WHOLE if VARIABLE in os.environ else 1)
+    """`few`, or by the profile `whole` of Hypothesis (tests/conftest.py) five times as many."""
+    return few * (5 if settings.get_current_profile_name() == "whole" else 1)

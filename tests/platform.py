@@ -211,11 +211,10 @@ def of_each_kind() -> Iterator[Path]:
 def shared(config: pytest.Config) -> Iterator[Platform]:
     """The real stack for the tests of a folder.
 
-    In `make test` and `make test-slow` it has some of the views, and Kafka is asked for news four times a second, not
-    twenty.
+    Where fault tests are left out, it has some of the views, and asks Kafka for news four times a second, not twenty.
     """
     with ExitStack() as opened:
-        is_sample = "not fault" in config.option.markexpr or config.option.markexpr == "slow"
+        is_sample = "not fault" in config.option.markexpr
         changes = {"views_folder": opened.enter_context(of_each_kind()), "trigger_ms": 250} if is_sample else {}
         yield opened.enter_context(running(**changes))
 

@@ -67,11 +67,11 @@ def run(frame: "DataFrame", task: Task, schema: pa.Schema = REPORT) -> pa.Table:
 
 
 def _unburdened(task: Task) -> Task:
-    """The task, and a worker that has less to do before the next one.
+    """The task, without two costs that Spark's workers pay for each.
 
-    Spark has a worker forget, before each task, what it knows of the places that modules come from. Those of PySpark
-    are folders in zip files, a list of a thousand names for each, which Python reads again at once. And after each
-    task Spark has it look for garbage among all that lives, which is nearly all modules.
+    Before a task a worker forgets what it knows of the places that modules come from. Those of PySpark are folders in
+    zip files, a list of a thousand names for each, which Python reads again at once. After a task it searches all its
+    objects for garbage, and nearly all of them belong to modules.
     """
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -79,14 +79,14 @@ def _unburdened(task: Task) -> Task:
             if isinstance(importer, zipimporter):
                 del sys.path_importer_cache[place]
         yield from task(batches)
-        keep_what_is_loaded()
+        _exempt_what_is_loaded()
 
     return run
 
 
 @cache
-def keep_what_is_loaded() -> None:
-    """Of the process: what lives after its first task, which has loaded the modules, is no garbage for ever."""
+def _exempt_what_is_loaded() -> None:
+    """Let the garbage collector pass over all objects there are; once per process, after a task that loaded modules."""
     gc.freeze()
 
 

@@ -81,13 +81,13 @@ def test_sketches_of_both_engines_estimate_the_same(spark: SparkSession, kind: s
     assert all(abs(found - size) <= 0.05 * size for found, size in zip(estimates, sizes, strict=True))
 
 
-OF_EACH_KIND = ("sessions", "trades", "order_state", "an inner join")
+IN_MAKE_TEST = ("sessions", "trades", "order_state", "an inner join")
 
 
 @pytest.mark.parametrize(
     "subject",
     [
-        pytest.param(subject, id=name, marks=[] if name in OF_EACH_KIND else pytest.mark.slow)
+        pytest.param(subject, id=name, marks=[] if name in IN_MAKE_TEST else pytest.mark.slow)
         for name, subject in SUBJECTS.items()
     ],
 )

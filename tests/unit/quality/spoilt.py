@@ -68,11 +68,11 @@ def _write_ledger() -> None:
     pq.write_table(sent.append_column("reason", pa.nulls(len(sent), pa.string())), folder / "0001.parquet")
 
 
-def findings(platform: Platform, of: str = "") -> list[Finding]:
-    """Every check but those of Kafka and of served answers; of: only those of this law."""
-    scene = Scene(ledger.open(), platform.views)
+def findings(platform: Platform, law: str = "", seed: int | None = None) -> list[Finding]:
+    """What verify finds of the laws with these words, but those of Kafka and of served answers; seed: of a sample."""
+    scene = Scene(ledger.open(), platform.views, seed)
     every = (*verify.checks(scene), *verify.of_builds(scene))
-    return [law.looked(check) for law, check in every if law != completeness.OFFSETS and of in ("", law.text)]
+    return [one.looked(check) for one, check in every if one != completeness.OFFSETS and law in one.text]
 
 
 def broken(platform: Platform, law: str) -> tuple[str, ...]:

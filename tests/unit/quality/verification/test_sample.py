@@ -16,14 +16,13 @@ from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
 from spark_jobs.quality.verification import answers, completeness, recompute_checks, scope, verify
 from spark_jobs.quality.verification.findings import Finding, Law, State
 from spark_jobs.quality.verification.sampled import SampledWay
-from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.quality.verification.time_limit import TimeLimit
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
 from tests.local_platform import START, Platform, change, event
-from tests.unit.quality.spoilt import VIEWS, Edit, alter, lose, of_record
+from tests.unit.quality.spoilt import VIEWS, Edit, alter, findings, lose, of_record
 
 LAW = Law("I1", "something holds", "things")
 
@@ -36,13 +35,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.cache_clear()
     yield
     settings.cache_clear()
-
-
-def findings(platform: Platform, seed: int | None, law: str = "") -> list[Finding]:
-    """What verify finds of one law, or of all."""
-    scene = Scene(ledger.open(), platform.views, seed)
-    every = (*verify.checks(scene), *verify.of_builds(scene))
-    return [one.looked(check) for one, check in every if one != completeness.OFFSETS and law in one.text]
 
 
 def seed_of(platform: Platform, lsn: int) -> int:
@@ -66,7 +58,7 @@ def test_c5_a_sample_has_the_newest_records_and_some_from_before(platform: Platf
 
 
 def test_a_sound_platform_keeps_every_law_of_a_sample(platform: Platform) -> None:
-    found = findings(platform, seed_of(platform, 2))
+    found = findings(platform, seed=seed_of(platform, 2))
     assert [one for one in found if one.state not in (State.HOLDS, State.ABSENT)] == []
     assert sum(one.state is State.HOLDS for one in found) > 10
 
@@ -90,14 +82,14 @@ def test_one_wrong_row_of_a_sample_is_found_and_wherever_it_is_a_wrong_count(
     platform: Platform, table: str, edit: Edit, law: str, lsn: int
 ) -> None:
     change(table, edit)
-    assert [one.state for one in findings(platform, seed_of(platform, lsn), law)] == [State.BREACH]
+    assert [one.state for one in findings(platform, law, seed_of(platform, lsn))] == [State.BREACH]
 
 
 def test_all_of_a_large_log_is_held_to_its_facts_portion_by_portion(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS_PER_FILE", 8)
-    found = {one.law: one.state for one in findings(platform, None, "facts of the lsns")}
+    found = {one.law: one.state for one in findings(platform, "facts of the lsns")}
     assert found == {recompute_checks.law_of_lsns(lsn, lsn).text: State.HOLDS for lsn in (1, 2)}
 
 
