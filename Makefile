@@ -50,7 +50,7 @@ test-most:
 test-dags:
 	@.venv-airflow/bin/pytest -q -c tests/dags/pytest.ini tests/dags
 
-test-slow: develop ## The rest of what `make test` tries in part: every view, every door, a project of one's own
+test-slow: develop ## The rest of what `make test` tries in part (every view, every door, a project of one's own), and training
 	@$(BIN)/pytest -n 2 --no-loadscope-reorder -m "slow and not fault"
 
 test-laws: develop ## The laws, and both engines, on five times as many examples

@@ -22,7 +22,7 @@ from spark_jobs.engine import record_outcomes, sequences, serving_plan
 from spark_jobs.engine.decode.by_schema import AS_LANDED, decode_logged
 from spark_jobs.engine.partials import of_facts
 from spark_jobs.engine.sketches import finished
-from spark_jobs.expressions.dialect import Dialect, listed
+from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.storage import duckdb_reader, log_reader, tables
 
 RECORDS_AT_ONCE = 200_000
@@ -30,9 +30,14 @@ DUCKDB = Dialect.DUCKDB
 PLACE = listed(dict(row_types.COORDINATES), DUCKDB)
 
 
-def facts(upto: int, above: int = 0, cut: int = AS_LANDED) -> duckdb.DuckDBPyConnection:
-    """A connection with `facts_<type>`, `rejects`, `duplicates` of the log's (above, upto], as batch has at `cut`."""
-    portions = log_reader.portions(ds.scalar(True), [(above + 1, upto)], RECORDS_AT_ONCE)
+def facts(
+    upto: int, above: int = 0, cut: int = AS_LANDED, where: ds.Expression | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A connection with `facts_<type>`, `rejects`, `duplicates` of the log's (above, upto], as batch has at `cut`.
+
+    where: of the records only these.
+    """
+    portions = log_reader.portions(ds.scalar(True) if where is None else where, [(above + 1, upto)], RECORDS_AT_ONCE)
     return decoded(portions, log_reader.read_schema_history(), cut)
 
 
@@ -59,15 +64,19 @@ def decoded(portions: Iterable[pa.Table], history: SchemaHistory, cut: int = AS_
     return con
 
 
-def later(upto: int, above: int, cut: int = AS_LANDED) -> duckdb.DuckDBPyConnection:
-    """As `facts`; what repeats a stored fact at or below `above` is a duplicate too."""
-    con = facts(upto, above, cut)
+def later(upto: int, above: int, cut: int = AS_LANDED, where: ds.Expression | None = None) -> duckdb.DuckDBPyConnection:
+    """As `facts`; what repeats a stored fact at or below `above` is a duplicate too.
+
+    where: of the records only these; what repeats an earlier one among the others is known by its stored fact.
+    """
+    con = facts(upto, above, cut, where)
     for event_type in _of_records():
-        if known := _stored(con, event_type, above):
+        if known := _stored(con, event_type, above if where is None else upto):
             con.execute(
                 f"INSERT INTO duplicates SELECT {PLACE}, event_type, identity, timestamp "
-                f"FROM {all_of(event_type)} ANTI JOIN duplicates USING ({PLACE}) WHERE identity IN "
-                f"(SELECT s.identity FROM {known} s SEMI JOIN {all_of(event_type)} USING (identity))"
+                f"FROM {all_of(event_type)} d ANTI JOIN duplicates USING ({PLACE}) SEMI JOIN "
+                f"(SELECT s.* FROM {known} s SEMI JOIN {all_of(event_type)} USING (identity)) k "
+                f"ON k.identity = d.identity AND {_place('k')} < {_place('d')}"
             )
     settle(con)
     return con
@@ -83,6 +92,11 @@ def upon(cut: int, head: int) -> duckdb.DuckDBPyConnection:
         both = f"SELECT {columns} FROM {known} UNION ALL " if known else ""
         con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {both}FROM new_{name}")
     return con
+
+
+def _place(relation: str) -> str:
+    """Where its records are in the log, as a value of SQL that orders them."""
+    return f"({', '.join(f'{relation}.{quote(name, DUCKDB)}' for name, _ in row_types.COORDINATES)})"
 
 
 def _stored(con: duckdb.DuckDBPyConnection, event_type: str, upto: int) -> str | None:

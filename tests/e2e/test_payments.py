@@ -12,7 +12,7 @@ from kafka import KafkaConsumer, TopicPartition
 from spark_jobs.contracts.loader import project_contracts
 from tests.platform import Platform, await_true
 
-pytestmark = [pytest.mark.platform, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(600)]
 TOPIC = "alerts.payments"
 
 

@@ -16,7 +16,7 @@ from tests.e2e.test_the_whole_path import moment, orders
 from tests.e2e.test_the_whole_path import order as any_order
 from tests.platform import Platform, await_true
 
-pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(900)]
 TOPIC = "order_placed"
 LIMITS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 NANOSECONDS = 1_700_000_000_000_000_000

@@ -46,6 +46,7 @@ def test_a_pin_answers_as_the_platform_did_at_its_moment(lake: Lake) -> None:
         pins.drop(lake.rows, lake.store, "now")
 
 
+@pytest.mark.slow
 def test_retention_removes_only_what_nobody_was_promised(lake: Lake) -> None:
     lake.use("orders_by_day", "word_count")
     for number in (1, 2, 3, 4):

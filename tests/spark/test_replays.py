@@ -97,6 +97,7 @@ def test_a_replay_from_raw_bytes_mends_what_is_served_once_somebody_agrees_and_i
     assert (facts(lake), lake.served("orders_by_day"), lake.served("trades")) == right
 
 
+@pytest.mark.slow
 def test_a_replay_of_lsns_decodes_them_alone(lake: Lake) -> None:
     right = spoilt(lake)
     lake.land([order(4)])
@@ -119,6 +120,7 @@ def out_of_reach(table: str) -> Iterator[None]:
     away.rename(folder)
 
 
+@pytest.mark.slow
 def test_a_replay_from_facts_builds_the_chosen_views_alone(lake: Lake) -> None:
     lake.use("orders_by_day", "word_count", "orders_by_colour")
     lake.land([order(1), order(2, DAY2), event("sentence_posted", 9)])

@@ -43,6 +43,7 @@ def fraud(lake: Lake) -> BoundModel:
     return load_models(lake.views)["payments_fraud"]
 
 
+@pytest.mark.slow
 def test_a_model_of_the_towns_payments_finds_the_thieves_and_is_the_same_each_time(
     lake: Lake, fraud: BoundModel, spark: SparkSession
 ) -> None:

@@ -4,6 +4,7 @@ recompute (DuckDB, from the log) | what the batch layer stored -> Findings: fact
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import duckdb
 
@@ -14,6 +15,7 @@ from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.quality import recompute
 from spark_jobs.quality.verification.findings import Finding, Law
+from spark_jobs.quality.verification.scope import EACH, OneOf
 from spark_jobs.serving.compare import Comparison, Shape, compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader, tables
@@ -26,8 +28,13 @@ def law_of_lsns(first: int, last: int) -> Law:
     return Law("I7", f"facts of the lsns {first} to {last} are what the log gives", "rows")
 
 
-def facts_stand(con: duckdb.DuckDBPyConnection, cut: int, above: int = 0, law: Law = FACTS) -> Finding:
-    """Facts, quarantined records and duplicates of (above, cut] are those that the log gives, recomputed in `con`."""
+def facts_stand(
+    con: duckdb.DuckDBPyConnection, cut: int, above: int = 0, law: Law = FACTS, some: OneOf = EACH
+) -> Finding:
+    """Facts, quarantined records and duplicates of (above, cut] are those that the log gives, recomputed in `con`.
+
+    some: of which records `con` has them.
+    """
     relations = {
         tables.facts(c.event_type): (f"facts_{c.event_type}", c.fact_schema.names) for c in project_contracts()
     }
@@ -38,10 +45,10 @@ def facts_stand(con: duckdb.DuckDBPyConnection, cut: int, above: int = 0, law: L
         stored = f"FROM {relation} WHERE false"  # of a type that is newer than the cut
         if duckdb_reader.exists(table):
             con.register("stored_rows", duckdb_reader.dataset(table))
-            stored = f"FROM stored_rows WHERE lsn > {above:d} AND lsn <= {cut:d}"
+            stored = f"FROM stored_rows WHERE lsn > {above:d} AND lsn <= {cut:d} AND {some.condition}"
         shape = Shape(PLACE, [name for name in columns if name not in PLACE])
         comparisons[f"{table}: "] = compare(con, stored, f"FROM {relation}", shape, f"differing_{relation}")
-    return _finding(law, comparisons)
+    return replace(_finding(law, comparisons), note=some.note)
 
 
 def law_of(view: View) -> Law:

@@ -15,6 +15,7 @@ from spark_jobs.quality.verification import completeness, scope
 from spark_jobs.quality.verification.findings import Absent, Unable
 from spark_jobs.quality.verification.scope import Scope
 from spark_jobs.registry.views import Views
+from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import coverage, duckdb_reader, tables
 
 
@@ -107,6 +108,11 @@ class Scene:
         name = table.replace(".", "_")
         self.con.register(name, duckdb_reader.dataset(table))
         return name
+
+    @cached_property
+    def built(self) -> LocalAnswers:
+        """What the batch tables give at the cut."""
+        return LocalAnswers(self.views, self.sources, self.built_cut)
 
     @cached_property
     def recomputed(self) -> duckdb.DuckDBPyConnection:

@@ -9,6 +9,9 @@ from datetime import datetime
 from itertools import accumulate, takewhile
 from random import Random
 
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
 from spark_jobs.definitions.bound_view import AggregateView, View
 from spark_jobs.engine import chained_view
 from spark_jobs.engine.chained_view import ChainedView, Served
@@ -26,6 +29,33 @@ MOST_UNBUILT = 5
 """How many times `verify_records` there may be past the cut: they land while a run builds, too."""
 Lsns = tuple[int, int]
 """The first and the last of a range of lsns."""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of so many records of each partition, by their offsets; all where `many` is 1."""
+
+    many: int = 1
+    rest: int = 0
+
+    @property
+    def expression(self) -> ds.Expression | None:
+        """Whether a record is one; None for all of them."""
+        offset = ds.field("offset")
+        whole = pc.multiply(pc.divide(offset, self.many), self.many)
+        return None if self.many == 1 else pc.subtract(offset, whole) == self.rest
+
+    @property
+    def condition(self) -> str:
+        """The same in SQL."""
+        return f'"offset" % {self.many:d} = {self.rest:d}'
+
+    @property
+    def note(self) -> str:
+        return "" if self.many == 1 else f"one of {self.many} records"
+
+
+EACH = OneOf()
 
 
 @dataclass(frozen=True)
@@ -53,6 +83,13 @@ class Scope:
     def one_of(self, rows: int) -> int:
         """Every how many of so many rows are in a sample; 1 where all are looked at."""
         return 1 if self.seed is None else rows // settings().verify_records + 1
+
+    def some_of(self, first: int, last: int) -> OneOf:
+        """Which records of a range are looked at one by one; a micro-batch may have many times a sample's."""
+        if self.seed is None:
+            return EACH
+        many = 2 * sum(records for _, records in coverage.counted(first, last)) // settings().verify_records + 1
+        return OneOf(many, self.seed % many)
 
     def condition(self, view: Served, source: Source, d: Dialect, names: dict[str, str] | None = None) -> str:
         """SQL: whether a row of the view is of a key in the sample, the same rows in both engines.

@@ -23,7 +23,6 @@ from spark_jobs.quality.verification.findings import Absent, Check, Finding, Law
 from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.quality.verification.time_limit import TimeLimit
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader, tables
 
 SETTLED = (State.HOLDS, State.BREACH, State.ABSENT)
@@ -87,8 +86,9 @@ def of_builds(scene: Scene) -> Iterator[Check]:
 
 
 def _lsns_stand(scene: Scene, first: int, last: int, law: Law) -> Finding:
-    con = recompute.later(last, above=first - 1, cut=scene.read_at)
-    return recompute_checks.facts_stand(con, last, first - 1, law)
+    some = scene.scope.some_of(first, last)
+    con = recompute.later(last, above=first - 1, cut=scene.read_at, where=some.expression)
+    return recompute_checks.facts_stand(con, last, first - 1, law, some)
 
 
 def _view_stands(scene: Scene, view: View) -> Finding:
@@ -98,8 +98,7 @@ def _view_stands(scene: Scene, view: View) -> Finding:
     if source.cut != scene.cut:
         raise Absent(f"held back at cut {source.cut}, the facts are at {scene.cut}")
     where = scene.scope.condition(view, source, Dialect.DUCKDB, scope.stored_names(view))
-    merged = LocalAnswers(scene.views, scene.sources, source.cut)
-    return recompute_checks.view_stands(scene.recomputed, merged, view, where)
+    return recompute_checks.view_stands(scene.recomputed, scene.built, view, where)
 
 
 def _in_turn(of_views: list[Check], seed: int | None) -> list[Check]:

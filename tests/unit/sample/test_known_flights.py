@@ -24,6 +24,7 @@ def year() -> Oracle:
     return Oracle(pa.concat_tables(tables_))
 
 
+@pytest.mark.slow
 def test_the_year_has_the_known_departures_and_cancellations():
     by_hour = year().expected("departures_by_airport_hour").to_pandas()
     totals = by_hour.groupby("origin")[["departures", "cancellations"]].sum()
@@ -33,6 +34,7 @@ def test_the_year_has_the_known_departures_and_cancellations():
     }
 
 
+@pytest.mark.slow
 def test_the_year_has_the_delays_that_pandas_finds_in_the_csv_file():
     raw = nycflights.flights().dropna(subset=["dep_delay"])
     mine = year().expected("delay_by_carrier_day").to_pandas()
