@@ -15,7 +15,8 @@ def vacuum(root: str, hours: int, keep: Sequence[int] = ()) -> int:
     """Remove files of the table at `root` older than `hours` that no version in `keep` nor the newest one names.
 
     Returns how many; 0 where there is no table. Only the table's writer may do so. Files that a process left when it
-    died before its commit go too.
+    died before its commit go too. A file's hours begin when it was removed, where Delta's log still says when that was,
+    else when it was written.
     """
     if not DeltaTable.is_deltatable(root):
         return 0

@@ -259,7 +259,7 @@ def _home() -> Iterator[None]:
     """A platform of one's own. What it keeps of its Delta logs and of the ids it has seen goes by numbers: minutes of
     the machine's clock would hold the more commits the faster it is.
     """
-    short = {"delta.logRetentionDuration": "interval 0 seconds"}
+    short = dict.fromkeys(("delta.logRetentionDuration", "delta.deletedFileRetentionDuration"), "interval 0 seconds")
     with (
         own_home("soak", TIDEMARK_ID_WINDOW_MAX_IDS=str(WINDOW)),
         patch.dict(ddl.COMMITTED_OFTEN, short),

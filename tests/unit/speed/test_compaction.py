@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -335,6 +336,28 @@ def test_d3_the_delta_logs_of_the_hot_tables_stay_short(platform_home: Path, mon
     assert land.log_end().lsn == 40
     with pytest.raises(Fenced, match="lsn 40 cannot land"):
         speed.writer.land(row_types.RECORD.empty_table(), 40, land.control(1, [], {}, NOW))
+
+
+def test_d3_checkpoints_name_no_files_that_were_removed_long_ago(
+    platform_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default those of a week: with a micro-batch a second 600,000 of them, which each checkpoint writes again."""
+    kept, hot = "delta.deletedFileRetentionDuration", (tables.MASTER_LOG, tables.SPEED_PARTIALS)
+    Speed()
+    for table in hot:
+        assert DeltaTable(tables.path(table)).metadata().configuration[kept] == "interval 2 hours"
+    at_once = {kept: "interval 0 seconds", "delta.checkpointInterval": "5"}
+    monkeypatch.setattr(ddl, "COMMITTED_OFTEN", at_once)
+    monkeypatch.setattr(ddl, "GROWS_FOR_EVER", at_once)
+    speed = Speed()
+    speed.micro_batches(2 * MANY_COMMITS)
+    compact(T0)
+    speed.micro_batches(10)
+    for table in hot:
+        log = Path(tables.path(table), "_delta_log")
+        removed = sum('"remove"' in line for file in log.glob("*.json") for line in file.read_text().splitlines())
+        newest = pq.read_table(max(log.glob("*.checkpoint.parquet")), columns=["remove"])["remove"]
+        assert removed > MANY_COMMITS and newest.null_count == len(newest), table
 
 
 def test_d2_a_start_opens_only_files_that_can_hold_what_it_needs(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
