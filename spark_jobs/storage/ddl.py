@@ -19,7 +19,7 @@ COMMITTED_OFTEN = {
 """Properties of a table with a commit per micro-batch: a reader of a new version reads the commits since the last
 checkpoint and lists all that are kept, so both are few. Nobody reads an old version of it. Whoever commits the tenth
 version writes the checkpoint, and removes commits that are older. A checkpoint names the files that were removed in the
-last two hours, which is longer than anybody reads; by default it would be those of a week."""
+last two hours; by default it would be those of a week."""
 GROWS_FOR_EVER = {**COMMITTED_OFTEN, "delta.checkpointInterval": "100"}
 """The same of a table whose files are many in time: a checkpoint names them all, so there is one less often."""
 READ_AT_VERSIONS = {"delta.checkpointInterval": "10"}

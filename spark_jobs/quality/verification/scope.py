@@ -86,10 +86,8 @@ class Scope:
 
     def some_of(self, first: int, last: int) -> OneOf:
         """Which records of a range are looked at one by one; a micro-batch may have many times a sample's."""
-        if self.seed is None:
-            return EACH
-        many = 2 * sum(records for _, records in coverage.counted(first, last)) // settings().verify_records + 1
-        return OneOf(many, self.seed % many)
+        many = self.one_of(2 * sum(records for _, records in coverage.counted(first, last)))
+        return OneOf(many, (self.seed or 0) % many)
 
     def condition(self, view: Served, source: Source, d: Dialect, names: dict[str, str] | None = None) -> str:
         """SQL: whether a row of the view is of a key in the sample, the same rows in both engines.

@@ -105,7 +105,7 @@ def test_of_a_micro_batch_larger_than_a_sample_some_records_are_held_to_the_log(
     law, seeds = recompute_checks.law_of_lsns(lsn, lsn).text, [seed_of(platform, lsn, first + n) for n in range(3)]
     sound = [found for seed in seeds for found in findings(platform, law, seed)]
     assert [(found.state, found.note) for found in sound] == [(State.HOLDS, "one of 3 records")] * 3
-    assert sum(found.checked for found in sound) == 2 * len(ids) + len(ids)  # a duplicate's note is a fact, too
+    assert sum(found.checked for found in sound) == 3 * len(ids), "facts, duplicates and what is noted of those"
     change(tables.DUPLICATES, lose(of_record(first + 4)))
     spoilt = [found.state for seed in seeds for found in findings(platform, law, seed)]
     assert spoilt == [State.HOLDS, State.BREACH, State.HOLDS]
