@@ -18,6 +18,7 @@ from spark_jobs.storage.java import java_home
 from tests.bench.checked import check
 from tests.bench.cpu import Span
 from tests.bench.flink import sql
+from tests.bench.flink.sql import Kept
 from tests.bench.stand import Stand
 
 ENVIRONMENT = Environment(
@@ -67,15 +68,14 @@ def made() -> str | None:
     return None
 
 
-def flink(place: Stand) -> Span:
-    """Everything landed and aggregated into Paimon; the answers are right."""
+def flink(views: dict[str, Kept], place: Stand) -> Span:
+    """Everything landed, and the views, in Paimon; the answers are right."""
     folder = place.settings.home / f"flink-{os.urandom(4).hex()}"
     catalog = f"CREATE CATALOG paimon WITH ('type' = 'paimon', 'warehouse' = '{(folder / 'warehouse').as_uri()}')"
-    landed, views = sql.landed(), sql.views()
-    tables = [kept.created(f"{sql.PAIMON}.{name}", {}) for name, kept in landed.items()]
-    tables += [kept.created(f"{sql.PAIMON}.{name}", PAIMON) for name, kept in views.items()]
-    plan = _plan(place, folder, sql.PAIMON, [catalog, *tables])
-    answers = sql.answers()
+    tables = [kept.created(f"{sql.PAIMON}.{name}", {}) for name, kept in sql.landed().items()]
+    tables += [kept.created(f"{sql.PAIMON}.{name}", PAIMON if kept.keys else {}) for name, kept in views.items()]
+    plan = _plan(place, folder, sql.PAIMON, views, [catalog, *tables])
+    answers = sql.answers(views)
     plan["settings"] |= SETTINGS_OF_PAIMON
     plan |= {
         "answer_tables": [catalog, *(a.created(f"answer_{name}", folder / name) for name, a in answers.items())],
@@ -86,21 +86,20 @@ def flink(place: Stand) -> Span:
     return span
 
 
-def flink_nothing(place: Stand) -> Span:
+def flink_nothing(views: dict[str, Kept], place: Stand) -> Span:
     """The same into nothing."""
     folder = place.settings.home / f"flink-{os.urandom(4).hex()}"
-    here, every = "default_catalog.default_database", sql.landed() | sql.views()
+    here, every = "default_catalog.default_database", sql.landed() | views
     tables = [kept.created(f"{here}.{name}", {"connector": "blackhole"}) for name, kept in every.items()]
-    return _run(place, folder, _plan(place, folder, here, tables))
+    return _run(place, folder, _plan(place, folder, here, views, tables))
 
 
-def _plan(place: Stand, folder: Path, where: str, tables: list[str]) -> dict[str, Any]:
-    every = sql.landed() | sql.views()
+def _plan(place: Stand, folder: Path, where: str, views: dict[str, Kept], tables: list[str]) -> dict[str, Any]:
     sources = [sql.source(event_type, place.settings.kafka) for event_type in sql.READ]
     return {
         "settings": SETTINGS | {"execution.checkpointing.dir": (folder / "checkpoints").as_uri()},
         "tables": [*sources, *tables],
-        "inserts": [f"INSERT INTO {where}.{name} {kept.query}" for name, kept in every.items()],
+        "inserts": [f"INSERT INTO {where}.{name} {kept.query}" for name, kept in (sql.landed() | views).items()],
         "answers": [],
         "span": str(folder / "span.json"),
     }

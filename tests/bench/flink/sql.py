@@ -1,11 +1,9 @@
-"""What Flink is asked to do, as SQL: read every topic, land the records typed, keep six aggregates.
+"""What Flink is asked to do, as SQL: read every topic, land the records typed, keep views, tell their rows.
 
 contracts -> tables over Kafka, tables of Paimon or ones that keep nothing, an INSERT each -> tests.bench.flink.peer
-
-The aggregates are those of tests/bench/peers.py; Flink has no approximate distinct count over streams, it counts
-exactly.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,65 +69,6 @@ def landed() -> dict[str, Kept]:
     return {f"{LANDED_PREFIX}{name}": Kept(fields(name), 0, f"SELECT * FROM `{name}`") for name in READ}
 
 
-HOUR = "FLOOR(occurred_at TO HOUR)"
-
-
-def views() -> dict[str, Kept]:
-    """The aggregates; a record without a key belongs to none."""
-    return _of_orders() | _of_others()
-
-
-def _of_orders() -> dict[str, Kept]:
-    revenue = "SUM(quantity * unit_price_cents)"
-    sound = "store_id IS NOT NULL AND occurred_at IS NOT NULL"
-    return {
-        "orders_by_day": Kept(
-            {"store_id": "BIGINT", "day": "DATE", "orders": "BIGINT", "revenue_cents": "BIGINT"},
-            2,
-            f"SELECT store_id, CAST(occurred_at AS DATE), COUNT(*), {revenue} FROM order_placed WHERE {sound} "
-            "GROUP BY store_id, CAST(occurred_at AS DATE)",
-        ),
-        "orders_by_hour": Kept(
-            {"store_id": "BIGINT", "hour": INSTANT, "orders": "BIGINT", "revenue_cents": "BIGINT", "buyers": "BIGINT"},
-            2,
-            f"SELECT store_id, {HOUR}, COUNT(*), {revenue}, COUNT(DISTINCT user_id) FROM order_placed WHERE {sound} "
-            f"GROUP BY store_id, {HOUR}",
-        ),
-        "orders_by_colour": Kept(
-            {"colour": "STRING", "orders": "BIGINT", "mean_price": "DOUBLE"},
-            1,
-            "SELECT colour, COUNT(*), AVG(CAST(unit_price_cents AS DOUBLE)) FROM order_placed "
-            "WHERE colour IS NOT NULL GROUP BY colour",
-        ),
-    }
-
-
-def _of_others() -> dict[str, Kept]:
-    words = "SPLIT(REGEXP_REPLACE(LOWER(`text`), '[^a-z0-9]+', ' '), ' ')"
-    newest = "ROW_NUMBER() OVER (PARTITION BY bus_id ORDER BY occurred_at DESC)"
-    position = "bus_id, occurred_at, line, lat, lon"
-    return {
-        "page_views_per_user_hour": Kept(
-            {"user_id": "BIGINT", "hour": INSTANT, "page_views": "BIGINT"},
-            2,
-            f"SELECT user_id, {HOUR}, COUNT(*) FROM page_viewed "
-            f"WHERE user_id IS NOT NULL AND occurred_at IS NOT NULL GROUP BY user_id, {HOUR}",
-        ),
-        "word_count": Kept(
-            {"word": "STRING", "n": "BIGINT"},
-            1,
-            f"SELECT word, COUNT(*) FROM sentence_posted CROSS JOIN UNNEST({words}) AS t (word) "
-            "WHERE word <> '' GROUP BY word",
-        ),
-        "bus_latest": Kept(
-            {"bus_id": "STRING", "occurred_at": INSTANT, "line": "STRING", "lat": "DOUBLE", "lon": "DOUBLE"},
-            1,
-            f"SELECT {position} FROM (SELECT {position}, {newest} AS place FROM bus_position_reported "
-            "WHERE bus_id IS NOT NULL AND occurred_at IS NOT NULL) WHERE place = 1",
-        ),
-    }
-
-
 @dataclass(frozen=True)
 class Answer:
     """A table of Paimon as text: DuckDB's type of each column, and the query of Flink that writes them."""
@@ -148,18 +87,25 @@ class Answer:
         return f"read_csv('{folder}/*', header = false, auto_detect = false, columns = {{{columns}}})"
 
 
-def answers() -> dict[str, Answer]:
-    """All rows of each aggregate, and the number of rows of each landed table."""
+def answers(views: Mapping[str, Kept]) -> dict[str, Answer]:
+    """All rows of each view, equal ones of a table without a key as one and their number `n`; of a landed table `n`."""
     found = {}
-    for name, kept in views().items():
-        texts = ", ".join(_as_text(column, kind) for column, kind in kept.columns.items())
-        columns = {column: DUCKDB[kind] for column, kind in kept.columns.items()}
-        found[name] = Answer(columns, f"SELECT {texts} FROM {PAIMON}.{name}")
+    for name, kept in views.items():
+        found[name] = _answer(name, kept)
     for name in landed():
         event_type = name.removeprefix(LANDED_PREFIX)
         count = f"SELECT '{event_type}', CAST(COUNT(*) AS STRING) FROM {PAIMON}.{name}"
         found[name] = Answer({"event_type": "VARCHAR", "n": "BIGINT"}, count)
     return found
+
+
+def _answer(name: str, kept: Kept) -> Answer:
+    columns = {column: DUCKDB[kind] for column, kind in kept.columns.items()}
+    texts = ", ".join(_as_text(column, kind) for column, kind in kept.columns.items())
+    if kept.keys:
+        return Answer(columns, f"SELECT {texts} FROM {PAIMON}.{name}")
+    together = f"SELECT {texts}, CAST(COUNT(*) AS STRING) FROM {PAIMON}.{name} GROUP BY {', '.join(columns)}"
+    return Answer(columns | {"n": "BIGINT"}, together)
 
 
 def _as_text(column: str, kind: str) -> str:

@@ -10,16 +10,23 @@ import pytest
 
 from spark_jobs.sample.producer_ledger import PRODUCER_LEDGER
 from tests.bench import drain
-from tests.bench.checked import EXPECTED, check
+from tests.bench.checked import check
+from tests.bench.expected import EXPECTED
 from tests.bench.flink import peer, sql
+from tests.bench.flink.views import fifteen, six
 from tests.bench.pathway import peer as pathway
 
-ORDER = {"store_id": 3, "user_id": 7, "quantity": 2, "unit_price_cents": 50, "colour": "red"}
+ORDER = {"store_id": 3, "user_id": 7, "product_id": 9, "quantity": 2, "unit_price_cents": 50, "colour": "red"}
 SOUND = {**ORDER, "occurred_at": "2026-01-02T03:04:05.678Z"}
+MINUTES = ["02:55", "02:56", "02:57", "02:58", "02:59", "03:00", "03:01", "03:02", "03:03", "03:04"]
 RIGHT = {
     "orders_by_day": "3,2026-01-02,2,200\n",
     "orders_by_hour": '3,"2026-01-02 03",2,200,1\n',
     "orders_by_colour": "red,2,50.0\n",
+    "top_sellers": "2026-01-02,9,2,4\n",
+    "stock_on_hand": "9,2,0,4\n",
+    "average_price_sliding": "".join(f"red,2026-01-02 {minute}:00.000,2,50.0\n" for minute in MINUTES),
+    "event_rates": "order_placed,2026-01-02 03:04:00.000,2\n",
     "landed_order_placed": "order_placed,2\n",
 }
 
@@ -41,11 +48,12 @@ def sent(tmp_path: Path) -> Path:
 
 def answered(folder: Path, answers: Mapping[str, str]) -> dict[str, str]:
     """What DuckDB selects from Flink's files: `answers`, and nothing for the other tables."""
-    for name in sql.answers():
+    answered_by = sql.answers(fifteen())
+    for name in answered_by:
         none = f"{name.removeprefix(sql.LANDED_PREFIX)},0\n" if name.startswith(sql.LANDED_PREFIX) else ""
         (folder / name).mkdir()
         (folder / name / "part-0").write_text(answers.get(name, none))
-    return {name: answer.rows(folder / name) for name, answer in sql.answers().items()}
+    return {name: answer.rows(folder / name) for name, answer in answered_by.items()}
 
 
 def test_the_sound_records_and_their_duplicates_are_right(sent: Path, tmp_path: Path) -> None:
@@ -64,6 +72,9 @@ def test_what_could_be_parsed_of_a_refused_record_may_count(sent: Path, tmp_path
         ("orders_by_day", "3,2026-01-02,2,201\n", "1 keys with other sums"),
         ("orders_by_hour", '3,"2026-01-02 03",2,200,2\n', "1 keys with other sums"),
         ("orders_by_colour", "red,4,50.0\n", "2 more than the sound records, of 1 refused"),
+        ("stock_on_hand", "9,2,4,0\n", "1 keys with other sums"),
+        ("average_price_sliding", RIGHT["average_price_sliding"].replace("03:04", "03:05"), "1 keys with less"),
+        ("event_rates", "order_placed,2026-01-02 03:04:00.000,1\n", "1 keys with less"),
     ],
 )
 def test_a_wrong_answer_ends_the_benchmark(sent: Path, tmp_path: Path, table: str, answer: str, said: str) -> None:
@@ -95,7 +106,9 @@ def test_changes_of_pathway_are_added_up(sent: Path, tmp_path: Path, revenue: st
 
 def test_every_type_that_the_town_sends_is_read_landed_and_checked() -> None:
     assert {name.removeprefix(sql.LANDED_PREFIX) for name in sql.landed()} == set(sql.READ)
-    assert sql.answers().keys() == sql.landed().keys() | sql.views().keys()
+    assert sql.answers(fifteen()).keys() == sql.landed().keys() | fifteen().keys() == EXPECTED.keys()
+    assert len(six()) == 6
+    assert len(fifteen()) == 15
 
 
 def test_without_a_peer_the_benchmark_says_so_in_one_line_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,5 +119,5 @@ def test_without_a_peer_the_benchmark_says_so_in_one_line_and_goes_on(monkeypatc
         monkeypatch.setattr(one, "build", fails)
     monkeypatch.setattr(peer.Environment, "built", lambda _: False)
     said: list[str] = []
-    assert list(drain.peers(said.append)) == ["limit", "naive", "ours_same", "ours"]
+    assert list(drain.peers(said.append)) == ["limit", "naive", "ours_same", "ours_fifteen", "ours"]
     assert said == ["without Flink: setup: no registry", "without Pathway: setup: no registry"]
