@@ -1,5 +1,6 @@
 """I5: readers over Thrift, while what they read is changed: each answer is the old one or the new one, whole."""
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from spark_jobs.settings import ROOT
 from tests.platform import Platform, await_true, running
+from tests.spark.lake import event
 
 pytestmark = [pytest.mark.fault, pytest.mark.platform]
 
@@ -72,13 +74,26 @@ def build(platform: Platform, run_id: str) -> None:
         platform.tidemark("batch", step, "--run-id", run_id)
 
 
-def test_i5_readers_see_one_version_or_the_other_and_never_a_mixture(platform: Platform) -> None:
+def say_something(platform: Platform, file: Path) -> None:
+    """A sentence lands: the next run has something to build, and the view that is read has not."""
+    before = platform.heartbeat()["lsn"]
+    file.write_text(json.dumps(event("sentence_posted", 1, text="a word")) + "\n")
+    platform.tidemark("send", "sentence_posted", "--file", str(file))
+    await_true(lambda: platform.heartbeat()["lsn"] > before, 60, "the sentence does not land")
+
+
+def test_i5_readers_see_one_version_or_the_other_and_never_a_mixture(platform: Platform, tmp_path: Path) -> None:
+    def build_more(of: Platform) -> None:
+        """Without news there would be no publication, and the rollback would go to the one before the promotion."""
+        say_something(of, tmp_path / "sentence")
+        build(of, "r2")
+
     first = platform.sql(QUESTION)
     steps: list[tuple[Callable[[Platform], Any], bool]] = [
         (lambda of: of.tidemark("view", "promote", VIEW), True),
         (lambda of: build(of, "r1"), True),
         (lambda of: of.tidemark("view", "rollback", VIEW), False),
-        (lambda of: build(of, "r2"), False),
+        (build_more, False),
         (lambda of: of.tidemark("batch", "rollback"), False),
         (lambda of: of.tidemark("view", "promote", VIEW), True),
     ]
