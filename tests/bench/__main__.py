@@ -27,7 +27,7 @@ from tests.bench.uptime import uptime
 from tests.bench.views import views
 
 RESULTS = ROOT / "build/bench"
-MANY_COLUMNS = 12
+MANY_COLUMNS = 8
 
 
 @click.command()

@@ -77,6 +77,7 @@ def peers(say: Callable[[str], None]) -> dict[str, Peer]:
 
 def _row(number: int, peer: str, events: int, spans: Mapping[str, Span], first: Mapping[str, Span]) -> Row:
     span, before, later = spans[peer], first[peer], events - FIRST
+    longer = span.seconds - before.seconds
     return {
         "round": number,
         "peer": peer,
@@ -86,7 +87,7 @@ def _row(number: int, peer: str, events: int, spans: Mapping[str, Span], first: 
         "cpu_seconds": span.cpu_seconds,
         "first_per_second": FIRST / before.seconds,
         "first_cpu_seconds": before.cpu_seconds,
-        "later_per_second": later / (span.seconds - before.seconds),
+        "later_per_second": later / longer if longer > 0 else None,
         "later_cpu_seconds_per_million": (span.cpu_seconds - before.cpu_seconds) / later * 1e6,
     }
 
