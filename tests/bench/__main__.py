@@ -27,7 +27,8 @@ from tests.bench.uptime import uptime
 from tests.bench.views import views
 
 RESULTS = ROOT / "build/bench"
-MANY_COLUMNS = 8
+MANY_COLUMNS = 12
+WIDTH_OF_FILES = 200
 
 
 @click.command()
@@ -59,6 +60,8 @@ def main(
 ) -> None:
     """Run the named benchmarks, or all."""
     console = Console()
+    if not console.is_terminal:
+        console.width = WIDTH_OF_FILES
 
     def say(line: str) -> None:
         console.print(line, style="dim", highlight=False)
