@@ -5,17 +5,14 @@ publication yet. `batch plan`, `build`, `audit` and `publish` take a replay's na
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import click
 
 from spark_jobs.batch.plan import Origin
-from spark_jobs.cli import replay_report
+from spark_jobs.cli import replay_options, replay_report
 from spark_jobs.cli.batch import InOrder, audit_, build_, plan_, publish_
 from spark_jobs.cli.step import by_option, instant, json_option, ledger_step, refusing, run_option, show
-from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger.schema import Replay, Run
 from spark_jobs.ledger.store import LedgerError
 from spark_jobs.orchestration.interface import DAY
@@ -23,10 +20,8 @@ from spark_jobs.registry.views import project_views
 from spark_jobs.replay.differences import differences
 from spark_jobs.replay.planned import state
 from spark_jobs.replay.preview import preview
-from spark_jobs.replay.wanted import Wanted, in_quarantine
+from spark_jobs.replay.wanted import Wanted
 from spark_jobs.serving.explain import ExplainError
-from spark_jobs.storage import coverage
-from spark_jobs.storage.lsn_ranges import Range
 
 name_argument = click.argument("run_id", metavar="REPLAY")
 
@@ -76,13 +71,19 @@ def plan(
     **where: Any,
 ) -> None:
     """Write down what is wanted, and show what it would touch. Nothing is computed. No range: all of history."""
-    _refuse_what_goes_with_nothing(origin, views, where)
+    replay_options.refuse_what_goes_with_nothing(origin, views, where)
     if promote and not views:
         raise click.UsageError("--promote goes with --view")
     known = project_views()
     with ledger_step() as store:
-        named = _views(views, where["event_types"])
-        wanted = Wanted(origin, named if origin == "facts" else (), _days(**where), tuple(_lsns(**where)), promote)
+        named = replay_options.views(known, views, where["event_types"])
+        wanted = Wanted(
+            origin,
+            named if origin == "facts" else (),
+            replay_options.days(**where),
+            tuple(replay_options.lsns(**where)),
+            promote,
+        )
         wanted.promotes(known, store.promoted())
         if origin == "facts" and wanted.lsns:
             raise LedgerError("facts are chosen by days: --from-day, --to-day")
@@ -94,64 +95,6 @@ def plan(
         _show(planned, begun, as_json)
         if not as_json:
             click.echo(f"page: {replay_report.written(planned, state(planned, begun)).as_uri()}")
-
-
-NEEDED = {"to_day": "from_day", "to_lsn": "from_lsn", "to_time": "from_time", "causes": "quarantined"}
-"""Options that say nothing without another."""
-
-
-def _refuse_what_goes_with_nothing(origin: Origin, views: tuple[str, ...], where: Mapping[str, Any]) -> None:
-    """What would be ignored otherwise, and more done again than was meant."""
-    if origin == "raw" and views:
-        raise click.UsageError(
-            "--view goes with --from facts: facts that come out otherwise change every view over them"
-        )
-    if where["event_types"] and origin == "raw" and not where["quarantined"]:
-        raise click.UsageError("--event-type goes with --from facts or --quarantined: an lsn has records of all types")
-    for name, needed in NEEDED.items():
-        if where[name] and not where[needed]:
-            option = {"causes": "because"}.get(name, name.replace("_", "-"))
-            raise click.UsageError(f"--{option} goes with --{needed.replace('_', '-')}")
-
-
-def _views(named: tuple[str, ...], event_types: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of views: those named, and those over the event types."""
-    if unknown := {*event_types} - {*project_contracts().event_types}:
-        raise LedgerError(f"no event type is called {', '.join(sorted(unknown))}")
-    over = {view.name for view in project_views() if {*event_types} & {*view.event_types}}
-    if event_types and not over:
-        raise LedgerError(f"no view is over {', '.join(event_types)}")
-    return tuple(sorted({*named, *over}))
-
-
-def _days(from_day: datetime | None, to_day: datetime | None, **_: Any) -> tuple[str, ...]:
-    if from_day is None:
-        return ()
-    last = to_day or from_day
-    if last < from_day:
-        raise click.UsageError(f"--to-day {last:%Y-%m-%d} lies before --from-day {from_day:%Y-%m-%d}")
-    return tuple(f"{from_day + timedelta(days=n):{DAY}}" for n in range((last - from_day).days + 1))
-
-
-def _lsns(
-    from_lsn: int | None,
-    to_lsn: int | None,
-    from_time: datetime | None,
-    to_time: datetime | None,
-    quarantined: bool,
-    causes: tuple[str, ...],
-    event_types: tuple[str, ...],
-    **_: Any,
-) -> Iterator[Range]:
-    if from_lsn is not None:
-        if (to_lsn or from_lsn) < from_lsn:
-            raise click.UsageError(f"--to-lsn {to_lsn} lies before --from-lsn {from_lsn}")
-        yield from_lsn, to_lsn or from_lsn
-    landed = coverage.landed_between(from_time, to_time or datetime.now(UTC)) if from_time else None
-    yield from [landed] if landed else []
-    if quarantined:
-        topics = [project_contracts().of(name).topic for name in event_types]
-        yield from in_quarantine(topics, causes)
 
 
 @replay.command("show")

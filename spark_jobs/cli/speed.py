@@ -6,7 +6,6 @@ ledger (heartbeat, requests) -> terminal. No JVM.
 import json
 import sys
 from contextlib import closing
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -53,7 +52,7 @@ def recover(accept: bool) -> None:
     accepted: if more is lost by the next start, the stream stops again.
     """
     from spark_jobs.messaging.broker import Broker
-    from spark_jobs.speed import continuity
+    from spark_jobs.speed import continuity, recovery
     from spark_jobs.speed.land import log_end
 
     with closing(Broker(project_contracts().topics)) as broker:
@@ -67,5 +66,5 @@ def recover(accept: bool) -> None:
     if not accept:
         click.echo("Nothing was changed. `tidemark speed recover --accept` goes on without what is lost.")
         sys.exit(1)
-    ledger.open().request("recover", losses=[asdict(loss) for loss in losses])
+    recovery.accept(ledger.open(), losses)
     click.echo("Accepted; the speed application goes on at its next start, within seconds.")

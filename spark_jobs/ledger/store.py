@@ -13,6 +13,7 @@ from spark_jobs.ledger.forgetting import Forgetting
 from spark_jobs.ledger.leases import Busy
 from spark_jobs.ledger.messages import Messages
 from spark_jobs.ledger.model_versions import ModelVersions
+from spark_jobs.ledger.pins import Pins
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.replays import Replays
 from spark_jobs.ledger.runs import Runs
@@ -24,7 +25,17 @@ __all__ = ["Busy", "LedgerError", "Merged", "RunActive", "Store", "open"]
 
 
 class Store(
-    Messages, Alarms, Runs, Replays, Publications, ViewVersions, ModelVersions, Verifications, Erasures, Forgetting
+    Messages,
+    Alarms,
+    Runs,
+    Replays,
+    Publications,
+    Pins,
+    ViewVersions,
+    ModelVersions,
+    Verifications,
+    Erasures,
+    Forgetting,
 ):
     """Messages, alarms, leases, runs, replays, publications and pins, definitions, models, checks, erasures."""
 

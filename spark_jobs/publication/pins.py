@@ -14,8 +14,8 @@ from spark_jobs.ledger.schema import Pin, Publication
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.orchestration.interface import PIN
+from spark_jobs.publication.fitness import holes
 from spark_jobs.publication.names import Execute, serving_views
-from spark_jobs.publication.publish import holes
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.serving.render import ready, servable, serving_sql

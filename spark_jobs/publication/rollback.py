@@ -12,8 +12,9 @@ from deltalake.exceptions import DeltaError
 from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.ledger.store import Store
+from spark_jobs.publication.fitness import PublishRefused, holes
 from spark_jobs.publication.names import Execute, ensure_named
-from spark_jobs.publication.publish import PublishRefused, deciding, finish, guarded, holes, roll_forward
+from spark_jobs.publication.publish import deciding, finish, guarded, roll_forward
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.render import ready
 from spark_jobs.storage import tables

@@ -21,8 +21,8 @@ from spark_jobs.expressions.dialect import Dialect, instant, listed, quote, quot
 from spark_jobs.expressions.epoch import since_epoch
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.store import LedgerError
+from spark_jobs.publication.fitness import PublishRefused
 from spark_jobs.publication.names import Execute
-from spark_jobs.publication.publish import PublishRefused
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.compare import compare, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers

@@ -26,15 +26,7 @@ from spark_jobs.messaging import consumer, security, topics
 from spark_jobs.messaging.broker import Broker
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
-from spark_jobs.speed import (
-    catch_up,
-    checkpoint,
-    continuity,
-    land,
-    partials_table,
-    sources,
-    staged_facts,
-)
+from spark_jobs.speed import catch_up, checkpoint, continuity, land, partials_table, recovery, sources, staged_facts
 from spark_jobs.speed.alerts import Alerts
 from spark_jobs.speed.catalog_names import NamesForReaders
 from spark_jobs.speed.continuity import Range
@@ -124,7 +116,7 @@ class SpeedLayer:
         try:
             start = continuity.starting_offsets(self.end, available, topic_ids)
         except continuity.Stop:
-            if (accepted := self._accepted(continuity.losses(self.end, available, topic_ids))) is None:
+            if (accepted := recovery.accepted(self.store, continuity.losses(self.end, available, topic_ids))) is None:
                 raise
             request_id, losses = accepted
             self.end = continuity.without(self.end, losses, topic_ids)
@@ -132,20 +124,9 @@ class SpeedLayer:
             self._land_nothing(accepted_loss="; ".join(map(str, losses)))  # from it on the log follows the new offsets
             self.store.answer_request(request_id, {"lsn": self.end.lsn, "losses": [*map(str, losses)]})
         else:
-            self.store.drop_requests("recover", "nothing was lost at a start since")
+            self.store.drop_requests(recovery.REQUEST, "nothing was lost at a start since")
         self.end = continuity.following(self.end, topic_ids)
         return start
-
-    def _accepted(self, losses: Sequence[continuity.Loss]) -> tuple[int, list[continuity.Loss]] | None:
-        """The request of an operator who agreed to just these losses, and the losses as they were shown."""
-        while (request := self.store.next_request("recover")) is not None:
-            shown = [continuity.Loss(**loss) for loss in request.arguments.get("losses", ())]
-            if {loss.hole for loss in shown} == {loss.hole for loss in losses}:
-                return request.id, shown
-            said = "something else is lost now: " + "; ".join(map(str, losses))
-            self.store.answer_request(request.id, {"error": said}, failed=True)
-            log.warning("the accepted loss does not count, %s", said)
-        return None
 
     def _land_schemas(self) -> None:
         """The new schema versions come in force."""

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.schema import Build
-from spark_jobs.publication.publish import PublishRefused
+from spark_jobs.publication.fitness import PublishRefused
 from spark_jobs.quality.gate import audit
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED
 from spark_jobs.quality.reconciliation.causes import DUPLICATE

@@ -9,7 +9,8 @@ import pytest
 from spark_jobs.batch import decode_step
 from spark_jobs.batch.plan import Origin, plan_rebuild
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.publication.publish import PublishRefused, ensure_serving
+from spark_jobs.publication.fitness import PublishRefused
+from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, agree
 from spark_jobs.settings import settings

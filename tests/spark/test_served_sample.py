@@ -6,8 +6,8 @@ import pytest
 
 from spark_jobs.definitions.bound_view import View
 from spark_jobs.publication import served_sample
+from spark_jobs.publication.fitness import PublishRefused
 from spark_jobs.publication.names import ensure_named
-from spark_jobs.publication.publish import PublishRefused
 from spark_jobs.serving.render import SparkTables
 from spark_jobs.settings import settings
 from tests.spark.lake import Lake, event

@@ -16,7 +16,8 @@ from spark_jobs.ledger.leases import LeaseLost
 from spark_jobs.ledger.schema import Lease, Replay, Run
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
-from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote
+from spark_jobs.publication.fitness import PublishRefused
+from spark_jobs.publication.publish import ensure_serving, promote
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import Views
 from tests.publishing import NAMES, VIEWS, Server, built, computed, landed, publish

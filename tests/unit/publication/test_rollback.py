@@ -15,7 +15,8 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
 from spark_jobs.ledger.view_versions import PROMOTES
-from spark_jobs.publication.publish import PublishRefused, ensure_serving, promote
+from spark_jobs.publication.fitness import PublishRefused
+from spark_jobs.publication.publish import ensure_serving, promote
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
