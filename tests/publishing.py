@@ -17,6 +17,7 @@ from spark_jobs.serving.sql import SqlError
 from spark_jobs.storage import tables
 
 NAMES = ("orders_by_day", "word_count")
+NOW = dt.timedelta(0)
 VIEWS = Views(tuple(project_views().by_name[name] for name in NAMES))
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from infra.embedded import leftovers
-from tests.e2e.test_the_whole_path import ENDED, answers
+from tests.e2e.runs import ENDED, answers
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.fault, pytest.mark.timeout(1800)]

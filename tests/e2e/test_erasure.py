@@ -8,7 +8,7 @@ import pytest
 
 from spark_jobs.contracts.loader import project_contracts
 from tests import traces
-from tests.e2e.test_the_whole_path import ENDED, moment, send, state_of, trigger_batch_layer
+from tests.e2e.runs import ENDED, moment, send, state_of, trigger_batch_layer
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.fault, pytest.mark.timeout(2400)]

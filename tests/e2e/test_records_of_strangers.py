@@ -12,8 +12,8 @@ from kafka.errors import InvalidTimestampError
 from infra.embedded.supervisor import Supervisor
 from spark_jobs.settings import settings
 from tests import unreadable_header
-from tests.e2e.test_the_whole_path import moment, orders
-from tests.e2e.test_the_whole_path import order as any_order
+from tests.e2e.runs import moment, orders
+from tests.e2e.runs import order as any_order
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(900)]

@@ -6,7 +6,6 @@ The tests build on one another in order; the platform is the shared one.
 import itertools
 import json
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,29 +18,13 @@ import pytest
 from spark_jobs.settings import ROOT
 from tests.bench import fresh, serve
 from tests.bench.doors import DOORS
+from tests.e2e.runs import ENDED, QUESTIONS, answers, moment, order, orders, send, state_of, trigger_batch_layer
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(1800)]
 
-QUESTIONS = (
-    "SELECT * FROM serving.orders_by_colour",
-    "SELECT store_id, sum(orders), sum(revenue_cents) FROM serving.orders_by_day GROUP BY store_id",
-    "SELECT status, count(*) FROM serving.trades GROUP BY status",
-    "SELECT count(*), sum(pages) FROM serving.sessions",
-    "SELECT word, occurrences FROM serving.word_count",
-    "SELECT * FROM serving.bus_latest",
-)
 LATE_STORE = 777
 DEAR = 99_999_999
-ENDED = ("success", "failed")
-
-
-def answers(platform: Platform) -> list[list[tuple[Any, ...]]]:
-    return [sorted(platform.sql(question), key=repr) for question in QUESTIONS]
-
-
-def orders(platform: Platform) -> int:
-    return int(platform.sql("SELECT coalesce(sum(orders), 0) FROM serving.orders_by_colour")[0][0])
 
 
 def orders_of(platform: Platform, store: int) -> int:
@@ -51,39 +34,12 @@ def orders_of(platform: Platform, store: int) -> int:
     return int(platform.sql(query)[0][0] or 0)
 
 
-def moment(days_ago: int = 0) -> str:
-    """Noon of a day within the horizon of the sequence views; an older row would wait for the next build."""
-    day = datetime.now(UTC).date() - timedelta(days=days_ago)
-    return f"{day}T12:00:00.000Z"
-
-
-def order(colour: str = "red", **changes: Any) -> str:
-    example = json.loads((ROOT / "schemas/events/order_placed.v1.json").read_text())["examples"][0]
-    new = {"event_id": str(uuid.uuid4()), "order_id": str(uuid.uuid4()), "colour": colour}
-    return json.dumps({**example, **new, **changes})
-
-
-def send(platform: Platform, tmp_path: Path, *values: str, topic: str = "order_placed") -> None:
-    file = tmp_path / "values"
-    file.write_text("".join(f"{value}\n" for value in values))
-    platform.tidemark("send", topic, "--file", str(file))
-
-
-def trigger_batch_layer(platform: Platform, **how: str) -> str:
-    """A run by REST; its id."""
-    return str(platform.airflow("/dags/batch_layer/dagRuns", {"logical_date": None, **how})["dag_run_id"])
-
-
 def assert_i16(platform: Platform) -> None:
     """One publication per logical run, and no cut falls but by a rollback."""
     made = [one for one in json.loads(platform.tidemark("batch", "status", "--json"))["publications"] if one["run"]]
     assert len({one["run"] for one in made}) == len(made)
     cuts = [one["cut"] for one in sorted(made, key=lambda one: int(one["id"]))]
     assert cuts == sorted(cuts)
-
-
-def state_of(platform: Platform, run_id: str) -> str:
-    return str(platform.airflow(f"/dags/batch_layer/dagRuns/{run_id}")["state"])
 
 
 @pytest.fixture(scope="module")

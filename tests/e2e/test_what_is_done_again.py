@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tests.e2e.test_the_whole_path import ENDED, moment, order, send, state_of, trigger_batch_layer
+from tests.e2e.runs import ENDED, moment, order, send, state_of, trigger_batch_layer
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.fault, pytest.mark.timeout(1800)]

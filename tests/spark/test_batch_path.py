@@ -1,45 +1,23 @@
 """The batch layer over a real log: cut, facts, builds, publication, and the laws that bind them."""
 
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from spark_jobs.batch import decode_step
-from spark_jobs.batch.plan import Origin, plan_rebuild
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.publication.fitness import PublishRefused
 from spark_jobs.publication.publish import ensure_serving
 from spark_jobs.publication.rollback import rollback
-from spark_jobs.quality.reconciliation.agreement import UNEXPLAINED, agree
-from spark_jobs.settings import settings
-from spark_jobs.speed import compaction, partials_table, tiers, trimming
-from spark_jobs.storage import coverage, duckdb_reader, tables
+from spark_jobs.speed import compaction, tiers, trimming
+from spark_jobs.storage import tables
 from spark_jobs.storage.fencing import Fence
 from tests.publishing import publish
+from tests.spark.days import DAY1, DAY2, counts, facts, order, page
 from tests.spark.lake import Lake, event
 
 pytestmark = pytest.mark.spark
-
-DAY1, DAY2 = "2026-01-05", "2026-01-06"
-
-
-def order(number: int, day: str = DAY1, hour: int = 9, **fields: Any) -> dict[str, Any]:
-    at = f"{day}T{hour:02d}:{number % 60:02d}:00.000Z"
-    return event("order_placed", number, occurred_at=at, **{"store_id": 1, "quantity": 1, **fields})
-
-
-def page(number: int, day: str, clock: str, user: int = 7) -> dict[str, Any]:
-    return event("page_viewed", number, occurred_at=f"{day}T{clock}.000Z", user_id=user, url=f"/{number}")
-
-
-def counts(lake: Lake) -> list[int]:
-    return [row[2] for row in lake.served("orders_by_day")]
-
-
-def facts(lake: Lake, event_type: str = "order_placed") -> list[tuple[Any, ...]]:
-    return lake.stored(tables.facts(event_type))
 
 
 def test_publishing_changes_no_answer_and_what_lands_later_is_added(lake: Lake) -> None:
@@ -203,80 +181,6 @@ def test_an_interrupted_publication_is_rolled_forward(lake: Lake) -> None:
     assert lake.rows("SELECT sum(occurrences) FROM serving.word_count") == [(2 * len(example["text"].split()),)]
 
 
-def test_a_view_with_a_hole_past_the_cut_keeps_its_old_source(lake: Lake) -> None:
-    lake.use("orders_by_day", "orders_by_hour")
-    lake.land([order(1)])
-    lake.run("r1")
-    lake.land([order(2)])
-    lake.land([order(3)], views=["orders_by_day"])
-    assert lake.plan("r2").cut == 2, "the cut stays below the lsn that a view lacks"
-    lake.build("r2")
-    lake.store.record_audit("r2", passed=True)
-    lake.publish("r2")
-    current, run = lake.store.current_publication(), lake.store.run("r2")
-    assert current is not None and run is not None
-    sources = lake.store.sources(current)
-    assert (sources["orders_by_day"].cut, sources["orders_by_hour"].cut) == (2, 1)
-    assert run.summary["held_back"] == {"orders_by_hour": 3}
-
-
-def test_a1_a_view_that_was_held_back_gets_the_days_corrected_meanwhile(lake: Lake) -> None:
-    """A1, by a view that is built by days and one that merges."""
-    lake.use("orders_by_day", "orders_by_hour", "orders_by_colour")
-    lake.land([order(1), order(2)])
-    lake.run("r1")
-    lake.lose(tables.facts("order_placed"), "event_id LIKE '%2'")
-    lake.run("broken", mode="full")
-    lake.land([order(3, DAY2)])
-    lake.land([order(4, DAY2)], views=["orders_by_day"])
-    lake.run("corrected", days=[DAY1])
-    sources = lake.store.current_sources()
-    assert {view_id: source.cut for view_id, source in sources.items()} == {
-        "orders_by_day": 2,
-        "orders_by_hour": 1,
-        "orders_by_colour": 1,
-    }
-    lake.catch_up()
-    lake.run("r3")
-    served = {name: tuple(lake.ask(f"SELECT sum(orders) FROM {name}")) for name in lake.views.by_name}
-    assert set(served.values()) == {((4,),)}
-
-
-def test_a_view_that_the_speed_layer_does_not_know_yet_holds_nobody_up(lake: Lake) -> None:
-    lake.use("orders_by_day")
-    lake.land([order(1)])
-    lake.run("r1")
-    lake.land([order(2)])
-    lake.use("orders_by_day", "orders_by_colour")
-    publication = lake.run("r2")
-    assert publication is not None and publication.cut == 2
-    assert counts(lake) == [2]
-    assert set(lake.store.sources(publication)) == {"orders_by_day"}, "it would lack what lands from now on"
-
-
-def test_b1_a_new_view_is_filled_over_lsns_whose_partials_were_trimmed(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = settings().model_copy(update={"id_window_max_ids": 1})
-    monkeypatch.setattr(partials_table, "settings", lambda: small)
-    monkeypatch.setattr(tiers, "MANY_COMMITS", 1)
-    lake.use("orders_by_day")
-    lake.land([order(1), order(2)])
-    lake.land([order(1), order(3)])
-    lake.run("r1")
-    compaction.compact(threading.Lock(), Fence(1))
-    lake.land([order(4), order(5)])
-    trimming.trim(2, threading.Lock(), Fence(1))
-    assert sorted(coverage.covered(0)) == [3]
-    lake.use("orders_by_day", "orders_by_colour")
-    lake.land([order(4), order(6)])
-    lake.catch_up()
-    lake.catch_up()
-    ensure_serving(lake.rows, lake.views, lake.store)
-    served = {name: lake.ask(f"SELECT sum(orders) FROM {name}") for name in lake.views.by_name}
-    assert served == {"orders_by_day": [(6,)], "orders_by_colour": [(6,)]}
-
-
 def test_sequences_changed_equal_full_also_for_rows_before_the_horizon(lake: Lake) -> None:
     lake.use("sessions", "bus_latest")
     lake.land([page(1, DAY1, "09:00:00"), page(2, DAY1, "09:20:00"), page(3, DAY1, "12:00:00", user=8)])
@@ -330,46 +234,3 @@ def test_i6_no_count_falls_whatever_is_published_compacted_trimmed_or_rolled_bac
         look()
     assert seen == sorted(seen), "a count fell"
     assert sorted(set(seen)) == [(0, 0), (2, 1), (4, 2), (6, 3), (8, 4)], "each counts once, as soon as it lands"
-
-
-def test_c5_a_rebuild_builds_one_part_of_the_views_from_all_facts_at_the_published_cut(lake: Lake) -> None:
-    lake.use("orders_by_day", "word_count")
-    lake.land([order(1), event("sentence_posted", 9)])
-    lake.run("r1")
-    lake.land([order(2), event("sentence_posted", 10)])
-    lake.run("r2")
-    lake.land([order(3)])
-    served = lake.served("orders_by_day"), lake.served("word_count")
-    ids = [view.id for view in lake.views]
-    rebuilt = list[str]()
-    turns: list[tuple[str, Origin]] = [("w1", "facts"), ("w2", "raw")]
-    for run_id, origin in turns:
-        run = plan_rebuild(lake.store, ids, run_id, 2, origin)
-        assert run.cut == 2
-        lake.build(run_id)
-        old, new = lake.store.current_sources(), lake.store.built_sources(run_id)
-        found = [*agree(lake.views, old, new, {}, whole=True)]
-        assert [one.differing for one in found] == [0, 0] and all(one.rows for one in found)
-        modes = {view_id: build.mode for view_id, build in lake.store.builds(run_id).items()}
-        assert sorted(modes.values()) == ["full", "same"]
-        rebuilt += [view_id for view_id, mode in modes.items() if mode == "full"]
-        lake.store.record_audit(run_id, passed=True)
-        assert lake.publish(run_id) is not None
-        assert (lake.served("orders_by_day"), lake.served("word_count")) == served
-    assert sorted(rebuilt) == ids, "each view has its turn"
-    decoded = [(lake.store.run(run_id) or run).summary.get("facts") for run_id in ("w1", "w2")]
-    assert decoded == [None, 4], "from raw bytes, all records up to the cut are decoded once more"
-
-
-def test_c5_a_rebuild_tells_what_daily_builds_have_lost(lake: Lake) -> None:
-    lake.use("orders_by_day")
-    lake.land([order(1), order(2, DAY2)])
-    lake.run("r1")
-    lake.lose("batch.orders_by_day", "day = DATE '2026-01-06'")
-    source = lake.store.current_sources()["orders_by_day"]
-    spoilt = replace(source, batch_version=duckdb_reader.version("batch.orders_by_day"))
-    lake.store.finish_publication(lake.store.begin_publication("batch", {"orders_by_day": spoilt}, cut=1).id)
-    plan_rebuild(lake.store, ["orders_by_day"], "w1", 4)
-    lake.build("w1")
-    [found] = agree(lake.views, lake.store.current_sources(), lake.store.built_sources("w1"), {}, whole=True)
-    assert found.causes == {UNEXPLAINED: 1}

@@ -9,8 +9,8 @@ from deltalake import DeltaTable, write_deltalake
 from spark_jobs.batch import build_units, derive, merge
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables, task_files
+from tests.spark.days import DAY1, DAY2, order, page
 from tests.spark.lake import Lake
-from tests.spark.test_batch_path import DAY1, DAY2, order, page
 
 pytestmark = pytest.mark.spark
 

@@ -25,8 +25,8 @@ from spark_jobs.replay.wanted import Wanted
 from spark_jobs.serving import source_diff
 from spark_jobs.settings import settings
 from spark_jobs.storage import tables
+from tests.spark.days import DAY1, DAY2, counts, facts, order
 from tests.spark.lake import Lake, event
-from tests.spark.test_batch_path import DAY1, DAY2, counts, facts, order
 
 pytestmark = pytest.mark.spark
 

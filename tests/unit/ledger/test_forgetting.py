@@ -23,8 +23,6 @@ from spark_jobs.ledger.schema import (
 )
 from spark_jobs.ledger.store import Store
 from tests.bench import nights
-from tests.unit.ledger.test_store import at as at
-from tests.unit.ledger.test_store import store as store
 
 LONG_AGO, BEFORE = now() - timedelta(days=4000), now() - timedelta(days=3650)
 

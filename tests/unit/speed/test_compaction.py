@@ -1,104 +1,25 @@
 """Compaction changes the files of the hot tables and no row of them."""
 
-import datetime as dt
 import threading
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from spark_jobs.contracts import row_types
-from spark_jobs.contracts.schema_history import EVERY_SCHEMA
 from spark_jobs.engine.id_window import IdWindow
 from spark_jobs.ledger.source import Source
 from spark_jobs.registry.views import Views, project_views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
-from spark_jobs.speed import (
-    catch_up,
-    compaction,
-    continuity,
-    kind_files,
-    land,
-    log_compaction,
-    partials_table,
-    tiers,
-    trimming,
-)
-from spark_jobs.speed.in_process import InProcessWriter
+from spark_jobs.speed import compaction, kind_files, partials_table, tiers, trimming
 from spark_jobs.speed.kind_files import KindFiles
-from spark_jobs.speed.log_compaction import MANY_LOG_FILES
 from spark_jobs.speed.tiers import MANY_COMMITS
-from spark_jobs.storage import coverage, data_files, ddl, duckdb_reader, tables
-from spark_jobs.storage.fencing import Fence, Fenced
-from tests import micro_batches
-from tests.local_platform import Platform, market
-
-NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-DAY = 86_400
-T0 = 2_860 * 7 * DAY
-"""Where a week, and all shorter periods, begin."""
-VIEWS = {"orders_by_day_v1", "trades_v1", "bus_latest_v1"}
-
-
-class Speed:
-    """The short way of the speed application over a small market, micro-batch by micro-batch."""
-
-    def __init__(self) -> None:
-        self.views = [view for view in project_views().all if view.column in VIEWS]
-        self.market = Platform([])
-        land.create()
-        partials_table.create(self.views)
-        self.writer, self.window, self.lsn = InProcessWriter(EVERY_SCHEMA, Fence(1)), IdWindow(3600, 1000), 0
-
-    def micro_batches(self, count: int) -> None:
-        for _ in range(count):
-            self.lsn += 1
-            self.market.lsn = self.lsn
-            records = pa.Table.from_pylist([self.market.record(one) for one in market(self.lsn)], row_types.RECORD)
-            taken = [continuity.Range(t, 0, 0, offset) for t, offset in self.market.offsets.items()]
-            self.writer.land(records, self.lsn, land.control(1, taken, {}, NOW))
-            micro_batches.compute(self.writer, records, self.lsn, self.views, self.window, NOW)
-
-
-@pytest.fixture
-def speed(platform_home: Path) -> Speed:
-    return Speed()
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the fewest files be worth a compaction."""
-    monkeypatch.setattr(tiers, "MANY_COMMITS", 1)
-    monkeypatch.setattr(log_compaction, "MANY_LOG_FILES", 2)
-
-
-def compact(at: float = T0) -> None:
-    """All that is worth it at that time."""
-    while compaction.compact(threading.Lock(), Fence(1), at):
-        pass
-
-
-def rows(table: str) -> Counter[str]:
-    return Counter(repr({k: v for k, v in row.items() if k != "span"}) for row in _all(table))
-
-
-def _all(table: str) -> list[dict[str, Any]]:
-    return duckdb_reader.dataset(table).to_table().to_pylist()
-
-
-def added() -> pa.Table:
-    return pa.table(DeltaTable(tables.path(tables.SPEED_PARTIALS)).get_add_actions(flatten=True))
-
-
-def spans() -> Counter[int]:
-    """Number of files per span."""
-    return Counter(added()["partition.span"].to_pylist())
+from spark_jobs.storage import coverage, data_files, duckdb_reader, tables
+from spark_jobs.storage.fencing import Fence
+from tests.hot_tables import DAY, T0, VIEWS, Speed, added, all_rows, compact, rows, spans
 
 
 def test_a_compaction_keeps_every_row_and_leaves_a_file_per_kind_of_row(speed: Speed) -> None:
@@ -106,7 +27,7 @@ def test_a_compaction_keeps_every_row_and_leaves_a_file_per_kind_of_row(speed: S
     before = rows(tables.SPEED_PARTIALS)
     compact()
     assert rows(tables.SPEED_PARTIALS) == before
-    kinds = {row["view"] for row in _all(tables.SPEED_PARTIALS)}
+    kinds = {row["view"] for row in all_rows(tables.SPEED_PARTIALS)}
     assert kinds > VIEWS
     assert spans() == {T0: len(kinds)}
     assert sorted(coverage.covered(0)) == list(range(1, MANY_COMMITS + 1))
@@ -150,7 +71,7 @@ def test_micro_batches_and_compaction_take_turns(speed: Speed) -> None:
     speed.micro_batches(MANY_COMMITS - 1)
     assert spans()[0] == MANY_COMMITS
     compact()
-    once = Counter(row["lsn"] for row in _all(tables.SPEED_PARTIALS) if row["view"] == row_types.BATCH_ROW)
+    once = Counter(row["lsn"] for row in all_rows(tables.SPEED_PARTIALS) if row["view"] == row_types.BATCH_ROW)
     assert once == dict.fromkeys(range(1, 2 * MANY_COMMITS + 1), 1)
     assert 0 not in spans()
 
@@ -265,125 +186,6 @@ def test_a_crash_before_the_commit_changes_nothing(speed: Speed, monkeypatch: py
     assert rows(tables.SPEED_PARTIALS) == before
 
 
-@pytest.mark.usefixtures("eager")
-def test_the_log_keeps_every_row(speed: Speed) -> None:
-    """I12, the master log only grows."""
-    speed.micro_batches(3)
-    before = rows(tables.MASTER_LOG)
-    compact(dt.datetime.now(dt.UTC).timestamp())
-    assert rows(tables.MASTER_LOG) == before
-    assert land.log_end().lsn == 3
-    assert land.create() != EVERY_SCHEMA
-    speed.micro_batches(1)
-    assert land.log_end().lsn == 4
-
-
-@pytest.mark.usefixtures("eager")
-def test_d3_records_and_control_rows_of_the_log_part(speed: Speed) -> None:
-    speed.micro_batches(4)
-    compact(dt.datetime.now(dt.UTC).timestamp())
-    log = pa.table(DeltaTable(tables.path(tables.MASTER_LOG)).get_add_actions(flatten=True))
-    kinds = set(zip(log["min.kind"].to_pylist(), log["max.kind"].to_pylist(), strict=True))
-    assert kinds == {("record", "record"), ("__batch__", "schema")}
-    assert log.num_rows == 2
-    assert coverage.records(0, 4) == dict.fromkeys(range(1, 5), 5)
-    assert coverage.records(1, 3) == dict.fromkeys((2, 3), 5)
-
-
-def test_the_log_waits_for_many_small_files(speed: Speed) -> None:
-    speed.micro_batches(3)
-    compact(dt.datetime.now(dt.UTC).timestamp())
-    with_its_beginning = 4
-    assert len(DeltaTable(tables.path(tables.MASTER_LOG)).file_uris()) == with_its_beginning < MANY_LOG_FILES
-
-
-def test_d3_files_of_the_log_are_joined_with_those_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row is written again three times; what is large enough never; a day that is over keeps no small files."""
-    monkeypatch.setattr(log_compaction, "MANY_LOG_FILES", 3)
-    today = dt.date(2026, 3, 1)
-
-    def joined(sizes: list[int], on: dt.date = today) -> tuple[str, ...] | None:
-        files = pa.Table.from_pylist(
-            [
-                {"path": str(n), "partition.landed_on": today, "min.kind": "record", "max.kind": "record"}
-                | {"min.lsn": n, "size_bytes": size}
-                for n, size in enumerate(sizes)
-            ]
-        )
-        join = log_compaction.portion(files, on)
-        return None if join is None else join.paths
-
-    mib = 2**20
-    assert joined([100 * mib, 2 * mib, 100 * mib, 2 * mib]) is None
-    assert joined([100 * mib, 2 * mib, 100 * mib, 2 * mib, 3 * mib]) == ("1", "3", "4")
-    assert joined([100 * mib, 300 * mib, 100 * mib, 90 * mib, 80 * mib]) == ("0", "2", "3"), "they make a large file"
-    assert joined([100 * mib, 2 * mib, 300 * mib], today + dt.timedelta(days=1)) == ("0", "1")
-    assert joined([100 * mib, 300 * mib], today + dt.timedelta(days=1)) is None
-
-
-def test_d3_the_delta_logs_of_the_hot_tables_stay_short(platform_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Appends write checkpoints and remove older commits; tables of older versions get the properties at a start."""
-    at_once = {"delta.logRetentionDuration": "interval 0 seconds", "delta.checkpointInterval": "5"}
-    Speed()
-    monkeypatch.setattr(ddl, "COMMITTED_OFTEN", at_once)
-    monkeypatch.setattr(ddl, "GROWS_FOR_EVER", at_once)
-    speed = Speed()
-    speed.micro_batches(40)
-    for table in (tables.MASTER_LOG, tables.SPEED_PARTIALS):
-        commits = list(Path(tables.path(table), "_delta_log").glob("*.json"))
-        assert len(commits) <= 10, table
-        assert len(list(Path(tables.path(table), "_delta_log").glob("*.checkpoint.parquet"))) <= 3
-    assert land.log_end().lsn == 40
-    with pytest.raises(Fenced, match="lsn 40 cannot land"):
-        speed.writer.land(row_types.RECORD.empty_table(), 40, land.control(1, [], {}, NOW))
-
-
-def test_d3_checkpoints_name_no_files_that_were_removed_long_ago(
-    platform_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By default those of a week: with a micro-batch a second 600,000 of them, which each checkpoint writes again."""
-    kept, hot = "delta.deletedFileRetentionDuration", (tables.MASTER_LOG, tables.SPEED_PARTIALS)
-    Speed()
-    for table in hot:
-        assert DeltaTable(tables.path(table)).metadata().configuration[kept] == "interval 2 hours"
-    at_once = {kept: "interval 0 seconds", "delta.checkpointInterval": "5"}
-    monkeypatch.setattr(ddl, "COMMITTED_OFTEN", at_once)
-    monkeypatch.setattr(ddl, "GROWS_FOR_EVER", at_once)
-    speed = Speed()
-    speed.micro_batches(2 * MANY_COMMITS)
-    compact(T0)
-    speed.micro_batches(10)
-    for table in hot:
-        log = Path(tables.path(table), "_delta_log")
-        removed = sum('"remove"' in line for file in log.glob("*.json") for line in file.read_text().splitlines())
-        newest = pq.read_table(max(log.glob("*.checkpoint.parquet")), columns=["remove"])["remove"]
-        assert removed > MANY_COMMITS and newest.null_count == len(newest), table
-
-
-def test_d2_a_start_opens_only_files_that_can_hold_what_it_needs(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
-    for day in range(3):
-        speed.micro_batches(MANY_COMMITS)
-        compact(T0 + day * DAY)
-    opened, all_files = list[int](), added().num_rows
-    within = duckdb_reader.files_within
-
-    def watched(*asked: Any) -> pa.Table:
-        files = within(*asked)
-        opened.append(files.num_rows)
-        return files
-
-    monkeypatch.setattr(duckdb_reader, "files_within", watched)
-    monkeypatch.setattr(coverage, "files_within", watched)
-    floors = dict.fromkeys(VIEWS, 2 * MANY_COMMITS)
-    assert list(catch_up.all_gaps(floors, 0)) == []
-    small = settings().model_copy(update={"id_window_max_ids": 1})
-    monkeypatch.setattr(partials_table, "settings", lambda: small)
-    assert [lsn for lsn, _ in partials_table.in_window(speed.lsn)] == [speed.lsn]
-    log_end, coverage_of, landed, window = opened
-    assert log_end == 1 and max(coverage_of, window) <= 3 < all_files
-    assert landed <= MANY_COMMITS, "of the log, the control rows of the lsns past the cut"
-
-
 def test_d1_an_answer_opens_only_the_files_that_can_hold_its_rows(speed: Speed) -> None:
     for day in range(3):
         speed.micro_batches(MANY_COMMITS)
@@ -394,14 +196,6 @@ def test_d1_an_answer_opens_only_the_files_that_can_hold_its_rows(speed: Speed) 
     assert sorted(lsns) == [(lsn,) for lsn in range(2 * MANY_COMMITS + 1, 3 * MANY_COMMITS + 1)]
     [(_, files)] = answers._added.values()
     assert len(files.files) == 1 < added().num_rows
-
-
-def test_d2_gaps_are_found_portion_by_portion(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
-    speed.micro_batches(5)
-    monkeypatch.setattr(catch_up, "LSNS_AT_ONCE", 2)
-    floors = {"orders_by_day_v1": 0, "sessions_v1": 1}
-    found = [(gap.bounds, gap.views) for gap in catch_up.all_gaps(floors, 0)]
-    assert found == [(bounds, {"sessions_v1"}) for bounds in ((2, 2), (3, 4), (5, 5))]
 
 
 @pytest.mark.usefixtures("eager")
@@ -431,15 +225,3 @@ def test_trimming_spares_what_is_not_published_and_what_may_still_be_repeated(
     assert restored.newest_lsn == 8
     speed.micro_batches(1)
     assert sorted(coverage.covered(0)) == [7, 8, 9]
-
-
-def test_d2_a_start_looks_back_no_further_than_the_window(speed: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Control rows of before cost nothing, however long the log is."""
-    speed.micro_batches(6)
-    small = settings().model_copy(update={"id_window_max_ids": 1})
-    read, looks = partials_table.read, list[object]()
-    monkeypatch.setattr(partials_table, "settings", lambda: small)
-    monkeypatch.setattr(partials_table, "LOOK_BACK", 1)
-    monkeypatch.setattr(partials_table, "read", lambda *asked: (looks.append(asked), read(*asked))[1])
-    assert [lsn for lsn, _ in partials_table.in_window(6)] == [6]
-    assert len(looks) <= 2, "the newest lsn, and the one that is too much"

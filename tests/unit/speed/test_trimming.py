@@ -15,8 +15,7 @@ from spark_jobs.settings import settings
 from spark_jobs.speed import partials_table, trimming
 from spark_jobs.storage import coverage
 from spark_jobs.storage.fencing import Fence
-from tests.unit.speed.test_compaction import T0, Speed, compact
-from tests.unit.speed.test_compaction import eager as eager
+from tests.hot_tables import T0, Speed, compact
 
 LONG_AGO = dt.datetime.now(dt.UTC) - dt.timedelta(days=100)
 
