@@ -8,14 +8,10 @@ only where every answer at its end is that of the log alone.
 
 import datetime as dt
 import resource
-import statistics
 import threading
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,6 +37,7 @@ from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from spark_jobs.storage.vacuum import vacuum
 from tests.bench.own_home import own_home
+from tests.bench.soak_figures import Figures, Row
 from tests.local_platform import Platform, event
 
 DAY = 86_400
@@ -48,55 +45,12 @@ VIEWS = ("orders_by_day", "bus_latest", "word_count")
 ASKED, WHERE = "orders_by_day", "store_id = 1"
 NIGHTS_KEPT = 30
 FILLING = 8
-"""Days past those nights until all is there that uptime gives: a file of a week is trimmed as a whole. Slopes are of
-the whole weeks after them."""
+"""Days past those nights until all is there that uptime gives: a file of a week is trimmed as a whole."""
 WINDOW = 180
 """Ids that the window holds, of three a micro-batch: by number, as its seconds would be those of the machine."""
 BEGAN = 2_860.0 * 7 * DAY
 """Midnight of a day at which a week of compaction begins."""
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
-Row = dict[str, Any]
-
-
-@dataclass
-class Figures:
-    """Per figure its values, day by day."""
-
-    days: dict[str, list[list[float]]] = field(default_factory=lambda: defaultdict(list))
-    day: int = 0
-
-    def add(self, name: str, value: float) -> None:
-        days = self.days[name]
-        days += [[] for _ in range(self.day + 1 - len(days))]
-        days[self.day].append(value)
-
-    @contextmanager
-    def cpu(self, name: str) -> Iterator[None]:
-        """Milliseconds of CPU time of the process: other work on the machine does not count."""
-        begun = time.process_time()
-        yield
-        self.add(name, (time.process_time() - begun) * 1000)
-
-    def rows(self) -> list[Row]:
-        """A row per figure, by the medians of its days: its second week, the first and last that count, the slope."""
-        return [_row(name, [statistics.median(day) for day in days if day]) for name, days in self.days.items()]
-
-
-def _row(name: str, days: list[float]) -> Row:
-    """By weeks, as files of partials go up and down within one; the slope is the median one between two weeks."""
-    filled = len(days) - NIGHTS_KEPT - FILLING
-    steady = days[-(filled // 7 * 7) :] if filled >= 7 else days
-    weeks = [statistics.mean(steady[first : first + 7]) for first in range(0, len(steady), 7)]
-    slopes = [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(weeks), 2)] or [0.0]
-    return {
-        "figure": name,
-        "days": len(days),
-        "second_week": statistics.mean(days[7:14] or days),
-        "first": weeks[0],
-        "last": weeks[-1],
-        "most": max(days),
-        "slope_percent": 100 * statistics.median(slopes) * (len(weeks) - 1) / (statistics.mean(weeks) or 1),
-    }
 
 
 @dataclass(frozen=True)
@@ -118,7 +72,7 @@ class Uptime:
     """The speed layer's steps by a clock of one's own; `every`: seconds of it from one micro-batch to the next."""
 
     def __init__(self, every: float) -> None:
-        self.every, self.figures = every, Figures()
+        self.every, self.figures = every, Figures(NIGHTS_KEPT + FILLING)
         self.place, self.store = Platform(VIEWS), ledger.open()
         self.views: list[View] = list(self.place.views)
         land.create()
