@@ -1,10 +1,12 @@
 """Tell which facts are the first of their identity, and which repeat one.
 
-facts -> first_of_each -> (winners, duplicates); facts, verdicts -> divided.
+facts -> first_of_each -> (winners, duplicates); facts, verdicts -> divided, all_divided.
 
 The order that decides is (lsn, topic, partition, offset): the lowest wins, in both layers. An identity is 16 bytes (the
 column `identity` of facts), handled as two 64-bit words; several of them travel as one `bytes`, 16 each (`packed`).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -45,17 +47,27 @@ def without(facts: pa.Table, coordinates: pa.Table) -> pa.Table:
 
 def divided(facts: pa.Table, coordinates: pa.Table) -> tuple[pa.Table, pa.Table]:
     """(facts that are not listed, facts that are) by (topic, partition, offset), and lsn where `coordinates` has it."""
-    if not coordinates.num_rows:
-        return facts, facts.slice(0, 0)
+    return all_divided([facts], coordinates)[0]
+
+
+def all_divided(tables: Sequence[pa.Table], coordinates: pa.Table) -> list[tuple[pa.Table, pa.Table]]:
+    """The same of each table, by one join: over a few rows it takes as long as over thousands."""
+    if not coordinates.num_rows or not tables:
+        return [(facts, facts.slice(0, 0)) for facts in tables]
     names = [name for name, _ in COORDINATES if name in coordinates.column_names]
-    places = facts.select(names).append_column("row", pa.array(np.arange(facts.num_rows)))
-    listed = coordinates.select(names).cast(facts.select(names).schema)
-    lost = places.join(listed, keys=names, join_type="left semi", use_threads=False)["row"]
-    if not len(lost):
+    every = pa.concat_tables([facts.select(names) for facts in tables])
+    places = every.append_column("row", pa.array(np.arange(every.num_rows)))
+    listed = coordinates.select(names).cast(every.schema)
+    lost = np.zeros(every.num_rows, bool)
+    lost[places.join(listed, keys=names, join_type="left semi", use_threads=False)["row"].to_numpy()] = True
+    starts = np.cumsum([0, *(facts.num_rows for facts in tables)])
+    return [_parted(facts, lost[start : start + facts.num_rows]) for facts, start in zip(tables, starts, strict=False)]
+
+
+def _parted(facts: pa.Table, lost: NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:
+    if not lost.any():
         return facts, facts.slice(0, 0)
-    keep = np.ones(facts.num_rows, bool)
-    keep[lost.to_numpy()] = False
-    return facts.filter(pa.array(keep)), facts.filter(pa.array(~keep))
+    return facts.filter(pa.array(~lost)), facts.filter(pa.array(lost))
 
 
 def _words(identity: pa.FixedSizeBinaryArray) -> NDArray[np.void]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.contracts import row_types
-from spark_jobs.engine.dedupe import divided
+from spark_jobs.engine.dedupe import all_divided
 
 RECORD_OUTCOME = "record_noted"
 OUTCOME_ROW = pa.schema(
@@ -49,7 +49,7 @@ def settled(facts: Facts, duplicates: pa.Table) -> dict[str, pa.Table]:
     """The facts and outcomes that count: outcomes stand in for the `duplicates` (their coordinates)."""
     if not duplicates.num_rows:
         return dict(facts)
-    parts = {event_type: divided(rows, duplicates) for event_type, rows in facts.items()}
+    parts = dict(zip(facts, all_divided([*facts.values()], duplicates), strict=True))
     kept = {event_type: left for event_type, (left, _) in parts.items()}
     lost = [of_duplicates(repeated) for event_type, (_, repeated) in parts.items() if event_type != RECORD_OUTCOME]
     return _with_outcomes(kept, lost)

@@ -71,7 +71,7 @@ def empty_relation(columns: Mapping[str, Kind]) -> str:
 def refuse_unbound(query: str, kinds: Mapping[str, Kind]) -> None:
     """DuckDB itself must accept the SQL, with exactly these columns: the last word on what was rendered."""
     try:
-        with duckdb_session.for_checks().cursor() as connection:
+        with duckdb_session.shared().cursor() as connection:
             bound = connection.execute(f"DESCRIBE {query}").fetchall()
     except duckdb.Error as error:
         raise Refused(f"DuckDB does not bind it: {error}", _FAULT) from error

@@ -44,7 +44,7 @@ def check_bound(view: View) -> None:
     if outcomes := [name for name in view.side_inputs if view.event_columns[name].is_outcome]:
         hint = "a side input comes through a topic; record outcomes do not"
         raise ViewError(f"rows have the side input {', '.join(outcomes)}", hint)
-    connection = duckdb_session.for_checks()
+    connection = duckdb_session.shared()
     for event_type in view.event_types:
         connection.execute(f"CREATE OR REPLACE TABLE facts_{event_type} ({_fact_columns(view, event_type)})")
     facts_of = {event_type: f"facts_{event_type}" for event_type in view.event_types}
@@ -70,7 +70,7 @@ def check_chained(view: ChainedView) -> None:
     """Bind the query of a chained view in DuckDB. Raises ViewError."""
     base = f"FROM {empty_relation(view.base.answer_kinds)}"
     try:
-        duckdb_session.for_checks().sql(chained_view.answered(view, D, base)).fetchall()
+        duckdb_session.shared().sql(chained_view.answered(view, D, base)).fetchall()
     except duckdb.Error as error:
         raise ViewError(f"DuckDB cannot run it: {error}", "see docs/expressions.md") from error
 

@@ -125,7 +125,7 @@ def events(view: SequenceView, alert: Alert, rows: pa.Table) -> Iterator[dict[st
     columns = [f"key AS {quote(view.key, D)}", *(quote(name, D) for name in view.columns), f"lsn AS {SOURCE_LSN}"]
     at = f"strftime({instant('ts', D)}, '%Y-%m-%dT%H:%M:%S.%gZ')"
     own = f"SELECT {', '.join(columns)}, {at} AS occurred_at, tie FROM rows"
-    with duckdb_session.connect() as con:
+    with duckdb_session.shared().cursor() as con:
         con.register("rows", rows)
         where = rendered(view.alert_where, D)
         picked = con.sql(f"SELECT * FROM ({own}) WHERE {where} ORDER BY {SOURCE_LSN}, tie").to_arrow_table()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spark_jobs.batch.build_tasks import BuildMode, build_task
 from spark_jobs.batch.plan import FROM_FACTS
 from spark_jobs.contracts import row_types
-from spark_jobs.expressions.duckdb_session import for_checks
+from spark_jobs.expressions.duckdb_session import shared
 from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import UNBUILT, Source
 from spark_jobs.registry.views import project_views
@@ -56,7 +56,7 @@ def test_ranges_cover_every_lsn_and_are_few(lsns: set[int]) -> None:
     assert len(ranges) <= MOST_RANGES
     if len(lsns) < MOST_RANGES:
         assert sum(last - first + 1 for first, last in ranges) == len(lsns), "nothing more than asked for"
-    con = for_checks().cursor()
+    con = shared().cursor()
     con.register("given", pa.table({"lsn": pa.array(sorted(lsns) * 2, pa.int64())}))
     assert covering(con, "FROM given") == ranges
 
