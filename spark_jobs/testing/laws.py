@@ -27,6 +27,9 @@ from spark_jobs.testing import cases
 from spark_jobs.testing.cases import Answer, Batches, D, Oracle
 from spark_jobs.testing.strategies import START, STEPS, Source, histories
 
+PHASES = (Phase.generate, Phase.shrink)
+"""A history that breaks a law is made smaller, which takes longest."""
+
 
 class LawBroken(AssertionError):
     """Which law, what differs, and the history as the text of a case folder."""
@@ -93,7 +96,7 @@ def try_laws(trial: Trial, examples: int, seed_: int) -> Tried:
 
     @seed(seed_)
     @settings(max_examples=examples, database=None, deadline=None, print_blob=False,
-              phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))  # fmt: skip
+              phases=PHASES, suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(histories(_source(trial)))
     def hold(history: tuple[Batches, Batches]) -> None:
         for law, answered, expected in _laws(trial, *history):
