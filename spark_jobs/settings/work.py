@@ -31,7 +31,7 @@ class Work(BaseModel):
 
     max_records_per_batch: Count = Field(500_000, description="Kafka records that one micro-batch takes at most.")
     in_process_records: Natural = Field(
-        20_000, description="Micro-batches up to this size stay in the driver's process."
+        50_000, description="Micro-batches up to this size stay in the driver's process."
     )
     in_process_mb: Natural = Field(64, description="So do at most so many bytes; larger ones go to the workers.")
     trigger_ms: Natural = Field(0, description="Least time between two micro-batches' starts; 0 = none.")
