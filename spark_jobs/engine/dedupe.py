@@ -60,8 +60,8 @@ def all_divided(tables: Sequence[pa.Table], coordinates: pa.Table) -> list[tuple
     listed = coordinates.select(names).cast(every.schema)
     lost = np.zeros(every.num_rows, bool)
     lost[places.join(listed, keys=names, join_type="left semi", use_threads=False)["row"].to_numpy()] = True
-    starts = np.cumsum([0, *(facts.num_rows for facts in tables)])
-    return [_parted(facts, lost[start : start + facts.num_rows]) for facts, start in zip(tables, starts, strict=False)]
+    of_each = np.split(lost, np.cumsum([facts.num_rows for facts in tables])[:-1])
+    return [_parted(facts, rows) for facts, rows in zip(tables, of_each, strict=True)]
 
 
 def _parted(facts: pa.Table, lost: NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:

@@ -23,5 +23,5 @@ def few_rows(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
 
 @cache
 def shared() -> duckdb.DuckDBPyConnection:
-    """One for all who ask a little, by a cursor of their own: to open one takes 20 to 40 ms."""
+    """One for all who ask a little, as to open one takes 20 to 40 ms; a thread beside others asks by a cursor of it."""
     return connect()

@@ -47,6 +47,12 @@ def test_without_drops_the_listed_coordinates_and_nothing_else(rows, verdicts, w
     assert left.to_pylist() == [r for r in facts(rows).to_pylist() if tuple(r[n] for n in names) not in keys]
 
 
+@given(st.lists(ROWS), ROWS)
+def test_tables_are_divided_together_as_each_by_itself(tables, verdicts):
+    listed, every = facts(verdicts).select(["topic", "partition", "offset"]), [facts(rows) for rows in tables]
+    assert dedupe.all_divided(every, listed) == [dedupe.divided(each, listed) for each in every]
+
+
 @given(st.lists(st.lists(IDS, max_size=6), max_size=12), st.lists(IDS))
 def test_the_window_knows_what_was_added_and_nothing_else(batches, asked):
     window = id_window.IdWindow(seconds=3600, max_ids=10_000)

@@ -1,24 +1,13 @@
-"""Of which version a name is served, and when that changes."""
-
-from dataclasses import replace
+"""Which version of a view its name serves, and when that changes."""
 
 import pytest
 
-from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.ledger.store import Store
 from spark_jobs.publication import pins
 from spark_jobs.publication.fitness import PublishRefused
 from spark_jobs.publication.publish import ensure_serving, promote
 from spark_jobs.registry.views import Views
 from tests.publishing import NOW, VIEWS, Server, computed
-
-
-@pytest.fixture
-def both() -> Views:
-    """orders_by_day in two versions."""
-    orders, words = VIEWS
-    assert isinstance(orders, AggregateView)
-    return Views((orders, replace(orders, version=2), words))
 
 
 def test_a_name_is_served_from_its_first_version_until_another_is_promoted(store: Store, both: Views) -> None:

@@ -3,14 +3,12 @@
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs.definitions.bound_view import AggregateView
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Build
 from spark_jobs.ledger.store import Store
@@ -25,14 +23,6 @@ from tests.publishing import VIEWS, Server, built, computed, publish
 ONE = Views(VIEWS.all[:1])
 GOOD, BAD = 3, 4
 """Versions of the batch tables."""
-
-
-@pytest.fixture
-def both() -> Views:
-    """orders_by_day in two versions."""
-    orders, words = VIEWS
-    assert isinstance(orders, AggregateView)
-    return Views((orders, replace(orders, version=2), words))
 
 
 @pytest.fixture
