@@ -1,12 +1,9 @@
 """Pins: which publication, which lsn, which name; and what a half-made one becomes."""
 
 import datetime as dt
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import pins
 from spark_jobs.publication.pin_names import PinNames
@@ -14,13 +11,6 @@ from spark_jobs.publication.publish import Named, ensure_serving
 from tests.publishing import NAMES, VIEWS, Server, built, computed, publish
 
 HOUR = dt.timedelta(hours=1)
-
-
-@pytest.fixture
-def store(platform_home: Path) -> Iterator[Store]:
-    opened = ledger.open()
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
