@@ -61,6 +61,9 @@ class Producer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._client.close(timeout=5)
 
     def send(self, records: Iterable[Record], acknowledged: Callable[[Sent], None] = lambda sent: None) -> int:

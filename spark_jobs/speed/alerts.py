@@ -41,6 +41,7 @@ class Alerts:
         self._views = [view for view in views if isinstance(view, SequenceView) and view.declaration.alert]
         self._store, self._status = store, status
         self._upto, self._again = 0, dict[str, int]()
+        self._producer: Producer | None = None
         self._news, self._stopped = threading.Condition(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
         if self._views:
@@ -68,12 +69,14 @@ class Alerts:
             with self._news:
                 self._news.wait_for(lambda: self._again or self._stopped.is_set())
                 if self._stopped.is_set():
+                    self._disconnect()
                     return
                 first, upto, self._again = self._again, self._upto, {}
             try:
                 self._send(first, upto)
             except Exception as error:
                 log.exception("alerts wait, and are tried again")
+                self._disconnect()
                 self._status.problem(PROBLEM, (str(error) or repr(error)).splitlines()[0])
                 for view, lsn in first.items():
                     self.notify(lsn, upto, [view])
@@ -88,12 +91,20 @@ class Alerts:
         for view in views:
             for lsn, record in _due(view, min(sent.get(view.column, 0), first[view.column] - 1), upto):
                 due[lsn].append(record)
-        if due:
-            with Producer() as producer:
-                for lsn, records in sorted(due.items()):
-                    producer.send(records)
-                    self._written_down(views, sent, lsn)
+        for lsn, records in sorted(due.items()):
+            self._connected().send(records)
+            self._written_down(views, sent, lsn)
         self._written_down(views, sent, upto)
+
+    def _connected(self) -> Producer:
+        """One connection for all alerts, until something fails: each would ask for a login of its own."""
+        self._producer = self._producer or Producer()
+        return self._producer
+
+    def _disconnect(self) -> None:
+        if self._producer:
+            self._producer.close()
+        self._producer = None
 
     def _written_down(self, views: Iterable[View], before: Mapping[str, int], lsn: int) -> None:
         """The ledger never goes back: catch-up sends of lsns below what is sent."""

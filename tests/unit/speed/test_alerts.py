@@ -1,7 +1,6 @@
 """Alerts: which rows are told of, and that the same row is told in the same bytes whenever it is."""
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,11 @@ from spark_jobs.engine.sequences import side_input_key
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.store import Store
 from spark_jobs.messaging.producer import Record
-from spark_jobs.registry.views import RegistryError, load_views, project_views, settings
+from spark_jobs.registry.views import RegistryError, load_views, settings
 from spark_jobs.speed import alerts
 from spark_jobs.speed.alerts import encoded, events
 from spark_jobs.testing import cases
-
-VIEW = project_views()["payments_scored"]
-ALERT = VIEW.declaration.alert if isinstance(VIEW, SequenceView) else None
-MODEL: dict[str, Any] = {"model_version": 3, "intercept": -1.0, "occurred_at": "2026-01-05T12:00:00.000Z"}
-
-
-def payment(name: str, amount: int) -> dict[str, Any]:
-    at = "2026-01-05T12:00:01.250Z"
-    return {"payment_attempted": {"payment_id": name, "amount_cents": amount, "occurred_at": at, "card_id": "c"}}
-
-
-def rows(*batches: list[dict[str, Any]]) -> pa.Table:
-    """The view's partials, as they lie in speed.partials."""
-    facts = cases.facts([[{"payments_model_promoted": MODEL}], *batches])
-    model = facts.pop("payments_model_promoted")
-    return compute({**facts, side_input_key("payments_model_promoted"): model}, [VIEW]).partials[VIEW.column]
+from tests.alerting import ALERT, MODEL, VIEW, Alarms, payment, rows
 
 
 def told(found: pa.Table) -> list[dict[str, Any]]:
@@ -62,19 +46,6 @@ def test_a_row_without_a_model_is_no_alert():
     nothing = cases.facts([[{"payments_model_promoted": MODEL}]])["payments_model_promoted"].slice(0, 0)
     found = compute({**facts, side_input_key("payments_model_promoted"): nothing}, [VIEW]).partials[VIEW.column]
     assert found["score"].to_pylist() == [None] and told(found) == []
-
-
-class Alarms:
-    """Stands for the speed layer's status: what it was told, one after the other."""
-
-    def __init__(self) -> None:
-        self.said: list[str | None] = []
-        self.settled = threading.Event()
-
-    def problem(self, name: str, what: str | None) -> None:
-        self.said.append(what)
-        if what is None:
-            self.settled.set()
 
 
 @pytest.fixture
@@ -154,14 +125,8 @@ def test_a_crash_leaves_one_micro_batch_in_doubt(store: Store, monkeypatch: pyte
     done: list[list[int]] = []
 
     class Kafka:
-        def __init__(self, *_: Any) -> None:
-            pass
-
-        def __enter__(self) -> "Kafka":
-            return self
-
-        def __exit__(self, *_: Any) -> None:
-            pass
+        def close(self) -> None:
+            """Nothing is open."""
 
         def send(self, records: list[Record]) -> None:
             """Returns when all are acknowledged."""
