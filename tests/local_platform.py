@@ -117,7 +117,7 @@ class Platform:
         if isinstance(view, AggregateView):
             rows = con.sql(f"FROM {recompute.partials(con, view)}").to_arrow_table()
             return Source(_overwrite(view.tables[0], rows), None, self.lsn, None)
-        rows, results = (con.sql(one).to_arrow_table() for one in recompute.stored(view))
+        rows, results = (con.sql(one).to_arrow_table() for one in recompute.stored(con, view))
         if horizon is not None:
             rows = rows.filter(pc.greater_equal(rows["stretch_end"], int(horizon.timestamp() * 1_000_000)))
         versions = (_overwrite(table, made) for table, made in zip(view.tables, (rows, results), strict=True))

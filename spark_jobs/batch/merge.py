@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.batch.key_ranges import KeyRange
 from spark_jobs.definitions.bound_view import AggregateView, SequenceView, View
 from spark_jobs.engine import aggregates, sequence_replay
-from spark_jobs.engine.partials import in_order
+from spark_jobs.engine.partials import ViewFailed, in_order
 from spark_jobs.expressions.arrow_types import arrow_of
 from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.settings import settings
@@ -130,7 +130,7 @@ def _merging(units: Sequence[Unit], shares: list[list[int]]) -> Task:
         for share in task_files.numbers(batches):
             for number in shares[share]:
                 began, said = time.monotonic(), 0
-                for told in _done(units[number], roots):
+                for told in _named(units[number], roots):
                     if told is None:
                         said = UNTOUCHED
                     else:
@@ -143,6 +143,14 @@ def _merging(units: Sequence[Unit], shares: list[list[int]]) -> Task:
 
 def _told(row: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     yield from pa.Table.from_pylist([row], schema=REPORT).to_batches()
+
+
+def _named(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:
+    """The same as `_done`; raises ViewFailed, which says of which view a query failed."""
+    try:
+        yield from _done(unit, roots)
+    except duckdb.Error as error:
+        raise ViewFailed(f"view {unit.view.id}, about {unit.rows:,.0f} rows: {error}") from error
 
 
 def _done(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:
@@ -211,13 +219,14 @@ def _sequence(
     new = listed(["lsn", *view.row_kinds], D)
     con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT {new} FROM staged")
     rows, results = sequence_replay.replayed(con, view, "fresh", built, "deep" if unit.deep else None)
-    stored = f"SELECT * FROM ({rows}) WHERE {STRETCH_END} >= {unit.horizon:d}"
-    yield from _written(con, unit, rows_table, roots, in_order(stored, ("key", "ts")))
+    # Put in order from a table: a sort that takes its rows from several sources at once keeps them all in memory.
+    con.execute(f"CREATE OR REPLACE TEMP TABLE made AS FROM ({rows}) WHERE {STRETCH_END} >= {unit.horizon:d}")
+    yield from _written(con, unit, rows_table, roots, in_order("FROM made", ("key", "ts")))
     con.execute(f"CREATE OR REPLACE TEMP TABLE made AS {results}")
     for when in (f"< {unit.horizon:d}", f">= {unit.horizon:d}"):
         of_kind = in_order(f"SELECT * FROM made WHERE {STRETCH_END} {when}", ("key", "opened_at"))
         yield from _written(con, unit, results_table, roots, of_kind)
-    duckdb_reader.drop(con, "fresh", "live", "resolved", "made")
+    duckdb_reader.drop(con, "fresh", "live", "resolved", "ends", "made")
 
 
 def _without_deep(con: duckdb.DuckDBPyConnection, unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:

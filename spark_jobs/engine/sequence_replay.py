@@ -30,8 +30,8 @@ def replayed(
     """SELECTs of all rows (lsn and `view.row_kinds`) and of all results, each with its `stretch_end`.
 
     Relations of `con`: `new` rows; those of the rows and results that were `built`, none for a build from all rows;
-    `deep` keys, of which `new` has all rows there are. The table `resolved` is made in `con`, and `live` where
-    something was built; else all new rows are.
+    `deep` keys, of which `new` has all rows there are. The tables `resolved` and `ends` are made in `con`, and `live`
+    where something was built; else all new rows are.
     """
     row_columns, result_columns = ["lsn", *view.row_kinds], list(view.result_kinds)
     live, kept = new, ["", ""]
@@ -43,5 +43,6 @@ def replayed(
         stored = (([*row_columns, "stretch_end"], rows), ([*result_columns, "stretch_end"], results))
         kept = [f"{sequences.kept(columns, D, relation, new)} UNION ALL " for columns, relation in stored]
     con.execute(f"CREATE OR REPLACE TEMP TABLE resolved AS {sequences.resolve(view, D, live)}")
-    rows, results = sequences.stretches(view, D, live, "resolved")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE ends AS {sequences.stretches(view, live, 'resolved')}")
+    rows, results = sequences.stretched(view, live, "resolved", "ends")
     return kept[0] + rows, kept[1] + results

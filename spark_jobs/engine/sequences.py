@@ -107,46 +107,43 @@ def resolve(view: SequenceView, d: Dialect, relation: str) -> str:
     return f"SELECT {', '.join(['key', 'ts AS opened_at', 'ts AS closes_at', *columns])} FROM {relation}"
 
 
-def stretches(view: SequenceView, d: Dialect, rows: str, results: str) -> tuple[str, str]:
-    """Two queries: the relation `rows` and the relation `results`, each row with its `stretch_end`.
+def stretches(view: SequenceView, rows: str, results: str) -> str:
+    """SELECT of the stretches of the relations `rows` and `results`, for DuckDB: key, begins_at, stretch_end.
 
-    A stretch is a run of overlapping intervals of one key; a carried row does not make one, and is in force until the
-    next row of its kind. Rows come with their lsn.
+    A stretch is a run of overlapping intervals of one key; a carried row does not make one. Equal spans come in any
+    order, and not in the same one for both windows. So the second goes by RANGE: all of them see the beginning that
+    the first of them got.
     """
-    row_columns = ["lsn", *view.row_kinds]
-    of_rows = (rows + not_carried(view), "ts", f"ts + {_reach(view)}")
-    of_results = (results, "opened_at", "closes_at")
-    kept_rows = _stretched(view, d, row_columns, of_rows, of_results)
-    if carried := _carried(view):
-        until = f"coalesce(lead(ts) OVER (PARTITION BY key, kind ORDER BY ts, tie), {FOREVER})"
-        columns = listed(row_columns, d)
-        kept_rows += f" UNION ALL SELECT {columns}, {until} AS stretch_end FROM {rows} WHERE kind IN ({carried})"
-    return kept_rows, _stretched(view, d, list(view.result_kinds), of_results, of_rows)
-
-
-def _select(spans: Spans, columns: str) -> str:
-    relation, start, end = spans
-    return f"SELECT {columns}, {start} AS span_start, {end} AS span_end FROM {relation}"
-
-
-def _stretched(view: SequenceView, d: Dialect, columns: list[str], own: Spans, others: Spans) -> str:
-    """`own` with the end of each one's stretch; `others` only lengthen the stretches.
-
-    Equal spans come in any order, and not in the same one for both windows. So the second goes by RANGE: all of them
-    see the start that the first of them got.
-    """
-    kinds = {"lsn": "BIGINT", **view.row_kinds, **view.result_kinds}
-    nothing = ["key" if name == "key" else null_of(kinds[name], d) for name in columns]
-    together = (
-        f"SELECT *, true AS own FROM ({_select(own, listed(columns, d))}) "
-        f"UNION ALL SELECT *, false AS own FROM ({_select(others, ', '.join(nothing))})"
+    spans = (
+        f"SELECT key, ts AS span_start, ts + {_reach(view)} AS span_end FROM {rows}{not_carried(view)} "
+        f"UNION ALL SELECT key, opened_at AS span_start, closes_at AS span_end FROM {results}"
     )
     earlier = "OVER (PARTITION BY key ORDER BY span_start, span_end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     so_far = "OVER (PARTITION BY key ORDER BY span_start, span_end RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-    starts = f"CASE WHEN span_start <= max(span_end) {earlier} THEN NULL ELSE span_start END"
-    numbered = f"SELECT *, max(start) {so_far} AS stretch FROM (SELECT *, {starts} AS start FROM ({together}))"
-    ended = f"SELECT *, max(span_end) OVER (PARTITION BY key, stretch) AS stretch_end FROM ({numbered})"
-    return f"SELECT {listed(columns, d)}, stretch_end FROM ({ended}) WHERE own"
+    begins = f"CASE WHEN span_start <= max(span_end) {earlier} THEN NULL ELSE span_start END"
+    stretched = f"SELECT *, max(begins) {so_far} AS begins_at FROM (SELECT *, {begins} AS begins FROM ({spans}))"
+    return f"SELECT key, begins_at, max(span_end) AS stretch_end FROM ({stretched}) GROUP BY key, begins_at"
+
+
+def stretched(view: SequenceView, rows: str, results: str, ends: str | None = None) -> tuple[str, str]:
+    """SELECTs of all `rows` (with lsn) and of all `results`, each with its `stretch_end`, for DuckDB.
+
+    ends: the relation of their stretches, where it is there. A carried row is in force until the next of its kind.
+    """
+    ends, row_columns = ends or f"({stretches(view, rows, results)})", ["lsn", *view.row_kinds]
+    of_rows = _ended(row_columns, rows, "ts", ends) + not_carried(view)
+    if carried := _carried(view):
+        until = f"coalesce(lead(ts) OVER (PARTITION BY key, kind ORDER BY ts, tie), {FOREVER})"
+        columns = listed(row_columns, DUCKDB)
+        of_rows += f" UNION ALL SELECT {columns}, {until} AS stretch_end FROM {rows} WHERE kind IN ({carried})"
+    return of_rows, _ended(list(view.result_kinds), results, "opened_at", ends)
+
+
+def _ended(columns: Iterable[str], relation: str, at: str, ends: str) -> str:
+    """Each row or result with the end of the stretch in which it is: that of its key which began last."""
+    own = ", ".join(f"r.{quote(name, DUCKDB)}" for name in columns)
+    last = f"r.key = e.key AND r.{at} >= e.begins_at"
+    return f"SELECT {own}, e.stretch_end FROM {relation} r ASOF JOIN {ends} e ON {last}"
 
 
 def _reach(view: SequenceView) -> str:

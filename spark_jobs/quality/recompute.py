@@ -171,10 +171,13 @@ def rows_of(view: SequenceView, where: str = "true") -> str:
     return f"SELECT * FROM ({sequences.rows(view, facts_of(view))}) WHERE {where}"
 
 
-def stored(view: SequenceView, where: str = "true") -> tuple[str, str]:
-    """SELECTs of a sequence's rows (with lsn) and results, both with `stretch_end`, over `facts_<type>`."""
-    rows = f"({rows_of(view, where)})"
-    return sequences.stretches(view, DUCKDB, rows, f"({sequences.resolve(view, DUCKDB, rows)})")
+def stored(con: duckdb.DuckDBPyConnection, view: SequenceView, where: str = "true") -> tuple[str, str]:
+    """SELECTs of a sequence's rows (with lsn) and results, both with `stretch_end`, over `facts_<type>` of `con`."""
+    rows, results, ends = (f"recomputed_{what}" for what in ("rows", "results", "ends"))
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {rows} AS {rows_of(view, where)}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {results} AS {sequences.resolve(view, DUCKDB, rows)}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {ends} AS {sequences.stretches(view, rows, results)}")
+    return sequences.stretched(view, rows, results, ends)
 
 
 def facts_of(view: View) -> dict[str, str]:

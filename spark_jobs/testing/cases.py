@@ -203,7 +203,7 @@ class _Parts:
         if isinstance(view, SequenceView):
             self.relations[rows] = made = plans().ask(of_facts(view, facts_of), facts)
             self.relations[results] = plans().ask(sequences.resolve(view, D, rows), {rows: made})
-            return [f"({query})" for query in sequences.stretches(view, D, rows, results)]
+            return [f"({query})" for query in sequences.stretched(view, rows, results)]
         made = plans().ask(of_facts(view, facts_of, ()), facts)
         self.relations[batch] = finished(made, view.sketches, view.partial_schema)
         return [batch]

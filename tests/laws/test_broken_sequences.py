@@ -18,7 +18,8 @@ TOUCHED = "JOIN (SELECT key, min(ts) AS s0 FROM fresh GROUP BY key) t ON r.key =
 BROKEN_RULES = {
     "half-open ends when replaying": ("stretch_end >= t.s0", "stretch_end > t.s0"),
     "half-open ends when merging stretches": ("span_start <= max(span_end)", "span_start < max(span_end)"),
-    "ends of single intervals instead of stretches": ("max(span_end) OVER (PARTITION BY key, stretch)", "span_end"),
+    "a stretch ends with the interval that ends first": ("max(span_end) AS", "min(span_end) AS"),
+    "what begins a stretch is of the one before": (">= e.begins_at", "> e.begins_at"),
     "only what is open goes over the cut": ("stretch_end >= t.s0", f"stretch_end = {FOREVER}"),
     "rows replayed by their own times": (f"SEMI {TOUCHED} r.stretch_end", f"SEMI {TOUCHED} r.ts"),
     "results dropped by their own ends": (f"ANTI {TOUCHED} r.stretch_end", f"ANTI {TOUCHED} r.closes_at"),

@@ -77,7 +77,7 @@ def served_differs(
     view = subject.view
     con.execute(f"CREATE OR REPLACE TEMP TABLE built AS FROM {rows_where(subject, BUILT)}")
     con.execute(f"CREATE OR REPLACE TEMP TABLE built_results AS {resolved(subject, 'built')}")
-    rows, results = (sql.replace(*broken) for sql in sequences.stretches(view, D, "built", "built_results"))
+    rows, results = (sql.replace(*broken) for sql in sequences.stretched(view, "built", "built_results"))
     con.execute(f"CREATE OR REPLACE TEMP TABLE results AS {results}")
     con.execute(f"CREATE OR REPLACE TEMP TABLE stretched AS {rows}")
     con.execute(
@@ -121,7 +121,7 @@ def _tables(con: Connection, subject: Subject, name: str, rows: str) -> None:
     """<name>_rows and <name>_results with their stretches."""
     con.execute(f"CREATE OR REPLACE TEMP TABLE {name}_given AS FROM {rows}")
     con.execute(f"CREATE OR REPLACE TEMP TABLE {name}_resolved AS {resolved(subject, f'{name}_given')}")
-    stretched = sequences.stretches(subject.view, D, f"{name}_given", f"{name}_resolved")
+    stretched = sequences.stretched(subject.view, f"{name}_given", f"{name}_resolved")
     for part, sql in zip(("rows", "results"), stretched, strict=True):
         con.execute(f"CREATE OR REPLACE TEMP TABLE {name}_{part} AS {sql}")
 
@@ -186,6 +186,6 @@ def test_equal_spans_are_one_stretch_in_whatever_order_the_engine_sorts_them(see
     with duckdb.connect(config={"threads": 1}) as con:
         con.register("live", pa.table(rows, schema=pa.schema([("lsn", pa.int64()), *view.partial_schema])))
         con.execute(f"CREATE TEMP TABLE results AS {sequences.resolve(view, D, 'live')}")
-        made, resulted = sequences.stretches(view, D, "live", "results")
+        made, resulted = sequences.stretched(view, "live", "results")
         assert con.sql(f"SELECT count(*), count(*) FILTER (stretch_end <> ts) FROM ({made})").fetchall() == [(count, 0)]
         assert con.sql(f"SELECT count(*) FROM ({resulted}) WHERE stretch_end <> opened_at").fetchall() == [(0,)]

@@ -64,7 +64,7 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View
         own = f"SELECT * FROM ({stored.own(view)}) WHERE {where}"
         parts = {"": (own, recompute.answer(con, view, where), shape_of(view, tolerance=1e-9))}
     else:
-        parts = _of_sequence(stored, view, where)
+        parts = _of_sequence(con, stored, view, where)
     comparisons: dict[str, Comparison] = {}
     if rejects := recompute.rejects(view):
         con.register("stored_rejects", rejected.of_view(view.id, 0, stored.head))
@@ -76,12 +76,14 @@ def view_stands(con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: View
     return _finding(law_of(view), comparisons)
 
 
-def _of_sequence(stored: LocalAnswers, view: SequenceView, where: str) -> dict[str, tuple[str, str, Shape]]:
+def _of_sequence(
+    con: duckdb.DuckDBPyConnection, stored: LocalAnswers, view: SequenceView, where: str
+) -> dict[str, tuple[str, str, Shape]]:
     """What is compared -> SELECT of the stored rows, SELECT of the recomputed ones, and their shape."""
     horizon = stored.sources[view.id].horizon
     late = "" if horizon is None else f" WHERE stretch_end >= {since_epoch(horizon)}"
     row_table, result_table = stored.built(view)
-    rows, results = recompute.stored(view, where)
+    rows, results = recompute.stored(con, view, where)
     row_columns = ["lsn", *(name for name in view.row_kinds if name != "key"), "stretch_end"]
     result_columns = [*(name for name in view.result_kinds if name != "key"), "stretch_end"]
     return {
