@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
+import pyarrow.dataset as ds
+
 from spark_jobs.batch.build_tasks import BuildMode, BuildTask
 from spark_jobs.batch.derive import Staged
 from spark_jobs.batch.key_ranges import KeyedFile, KeyRange, Weighted, apart, divided, order
@@ -80,11 +82,21 @@ def _in_ranges(unit: Unit, staged: Staged, files: Sequence[KeyedFile]) -> list[U
     Files stay as a whole, so they are one unit where none of the sample of new keys is among theirs.
     """
     new = _within(staged, unit.keys)
-    sample = [*new, *(one for file in files for one in file.sample())]
     is_whole = unit.may_stay and not new
+    column = None if is_whole else next(iter(unit.keys.columns), None)
+    sample = [*new, *(one for file in files for one in _sample(file, column))]
     ranges = [unit.keys] if is_whole else divided(unit.keys.columns, unit.keys, sample, ROWS_AT_ONCE)
     size, may_stay = sum(weight for _, weight in sample) / len(ranges), unit.may_stay and len(ranges) == 1
     return [replace(unit, keys=keys, rows=size, may_stay=may_stay) for keys in ranges]
+
+
+def _sample(file: KeyedFile, column: str | None) -> list[Weighted]:
+    """The bounds of the file's row groups, which are in the order of the column; its own where those are not known."""
+    fragments = ds.dataset(file.address, format="parquet").get_fragments() if column else ()
+    groups = [(group.statistics.get(column), group.num_rows) for one in fragments for group in one.row_groups]
+    if not groups or not all(bounds for bounds, _ in groups):
+        return file.sample()
+    return [((bounds[end],), rows / 2) for bounds, rows in groups for end in ("min", "max")]
 
 
 def _within(staged: Staged, keys: KeyRange) -> list[Weighted]:

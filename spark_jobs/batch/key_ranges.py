@@ -1,9 +1,10 @@
 """Divide the rows of a view among tasks by ranges of its keys, so that each has about as many rows as fit. Pure.
 
-samples of the staged rows, bounds of the files that were built -> KeyRange per unit of work.
+samples of the staged rows and of the files that were built -> KeyRange per unit of work.
 The ranges are disjoint and cover all keys, whatever the samples say; these only make them equal.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -47,14 +48,20 @@ def order(key: Key) -> tuple[tuple[bool, Any], ...]:
 
 
 def divided(columns: tuple[str, ...], within: KeyRange, keys: Iterable[Weighted], most: int) -> list[KeyRange]:
-    """Ranges of at most about `most` rows that cover `within`, of which `keys` are a sample."""
-    known = sorted(keys, key=lambda one: order(one[0]))
-    total = sum(weight for _, weight in known)
-    cuts, passed, parts = list[Key](), 0.0, int(total // most) + 1
-    for key, weight in known if columns else ():
-        if passed >= total * (len(cuts) + 1) / parts and (not cuts or order(key) > order(cuts[-1])):
+    """Ranges that cover `within`, of which `keys` are a sample: of about `most` rows at most, beside those of one key.
+
+    Each key goes where the middle of its rows lies, so that one with many rows leaves the others together.
+    """
+    weights = defaultdict[Key, float](float)
+    for key, weight in keys if columns else ():
+        weights[key] += weight
+    total = sum(weights.values())
+    each, passed, before, cuts = total / (total // most + 1), 0.0, None, list[Key]()
+    for key in sorted(weights, key=order):
+        part = (passed + weights[key] / 2) // each
+        if before is not None and part > before:
             cuts.append(key)
-        passed += weight
+        passed, before = passed + weights[key], part
     return [KeyRange(columns, low, high) for low, high in pairwise([within.low, *cuts, within.high])]
 
 

@@ -149,7 +149,7 @@ def _named(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]
     """The same as `_done`; raises ViewFailed, which says of which view a query failed."""
     try:
         yield from _done(unit, roots)
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:  # the second where its rows were being written
         raise ViewFailed(f"view {unit.view.id}, about {unit.rows:,.0f} rows: {error}") from error
 
 

@@ -41,6 +41,14 @@ def test_ranges_are_about_equal_where_no_key_repeats(of: list[tuple[Any, ...]], 
     assert max(len(within(one, rows(distinct))) for one in ranges) <= most + 1
 
 
+def test_a_key_with_many_rows_leaves_the_others_together() -> None:
+    """A file of a million rows whose bounds alone are known, and news of ten of its keys."""
+    built = [((bound,), 500_000.0) for bound in (date(2026, 1, 1), date(2026, 1, 20))]
+    new = [((date(2026, 1, day),), 10_000.0) for day in range(6, 16)]
+    ranges = divided(COLUMNS[:1], KeyRange(COLUMNS[:1]), [*built, *new], 100_000)
+    assert [one.low and one.low[0].day for one in ranges] == [None, 6, 11, 20]
+
+
 @given(bounds=st.lists(st.tuples(days, days), max_size=12), of=keys)
 def test_groups_of_files_share_no_first_key(bounds: list[tuple[Any, Any]], of: list[tuple[Any, ...]]) -> None:
     ordered = [sorted(pair, key=lambda day: order((day,))) for pair in bounds]
