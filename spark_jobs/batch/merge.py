@@ -219,10 +219,9 @@ def _sequence(
     new = listed(["lsn", *view.row_kinds], D)
     con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT {new} FROM staged")
     rows, results = sequence_replay.replayed(con, view, "fresh", built, "deep" if unit.deep else None)
-    # Put in order from a table: a sort that takes its rows from several sources at once keeps them all in memory.
-    con.execute(f"CREATE OR REPLACE TEMP TABLE made AS FROM ({rows}) WHERE {STRETCH_END} >= {unit.horizon:d}")
+    _make(con, f"FROM ({rows}) WHERE {STRETCH_END} >= {unit.horizon:d}")
     yield from _written(con, unit, rows_table, roots, in_order("FROM made", ("key", "ts")))
-    con.execute(f"CREATE OR REPLACE TEMP TABLE made AS {results}")
+    _make(con, results)
     for when in (f"< {unit.horizon:d}", f">= {unit.horizon:d}"):
         of_kind = in_order(f"SELECT * FROM made WHERE {STRETCH_END} {when}", ("key", "opened_at"))
         yield from _written(con, unit, results_table, roots, of_kind)
@@ -237,8 +236,16 @@ def _without_deep(con: duckdb.DuckDBPyConnection, unit: Unit, roots: dict[str, s
     if not con.execute("SELECT 1 FROM built SEMI JOIN deep USING (key) LIMIT 1").fetchall():
         yield None
         return
-    kept = in_order("FROM built ANTI JOIN deep USING (key)", ("key", "opened_at"))
-    yield from _written(con, unit, results_table, roots, kept)
+    _make(con, "FROM built ANTI JOIN deep USING (key)")
+    yield from _written(con, unit, results_table, roots, in_order("FROM made", ("key", "opened_at")))
+    duckdb_reader.drop(con, "made")
+
+
+def _make(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    """The table `made`, to be put in order from there: in one query with the joins that its rows come from a sort runs
+    out of memory where both do not fit.
+    """
+    con.execute(f"CREATE OR REPLACE TEMP TABLE made AS {query}")
 
 
 def _written(
