@@ -55,7 +55,7 @@ def divided(columns: tuple[str, ...], within: KeyRange, keys: Iterable[Weighted]
     weights = defaultdict[Key, float](float)
     for key, weight in keys if columns else ():
         weights[key] += weight
-    total = sum(weights.values())
+    total = sum(weights.values()) or 1.0
     each, passed, before, cuts = total / (total // most + 1), 0.0, None, list[Key]()
     for key in sorted(weights, key=order):
         part = (passed + weights[key] / 2) // each

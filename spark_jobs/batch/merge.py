@@ -242,9 +242,7 @@ def _without_deep(con: duckdb.DuckDBPyConnection, unit: Unit, roots: dict[str, s
 
 
 def _make(con: duckdb.DuckDBPyConnection, query: str) -> None:
-    """The table `made`, to be put in order from there: in one query with the joins that its rows come from a sort runs
-    out of memory where both do not fit.
-    """
+    """The table `made`, to be put in order from there: a sort in one query with joins does not spill enough."""
     con.execute(f"CREATE OR REPLACE TEMP TABLE made AS {query}")
 
 

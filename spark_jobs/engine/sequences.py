@@ -1,4 +1,4 @@
-"""SQL of a Sequence: rows, for DuckDB; results, stretches, and the rule that serves them, for DuckDB and Spark alike.
+"""SQL of a Sequence: rows and stretches, for DuckDB; results, and the rule that serves them, for Spark as well.
 
 facts --rows--> stored rows --resolve--> results --stretches--> both with stretch_end --served--> kept + re-resolved.
 The rule and its reasons are in docs/sequences.md; times are BIGINT microseconds, intervals are closed at both ends.
@@ -26,8 +26,6 @@ from spark_jobs.expressions.query.render import RELATION
 
 DUCKDB = Dialect.DUCKDB
 BEFORE_HORIZON, HOT_KEY = "before_horizon", "hot_key"
-Spans = tuple[str, str, str]
-"""A relation of which each row covers a time: SQL of the relation, of its start and of its end."""
 
 
 def rows(view: SequenceView, facts_of: Mapping[str, str], positions: Sequence[str] = ("lsn",)) -> str:
