@@ -94,13 +94,11 @@ IN_MAKE_TEST = ("sessions", "trades", "order_state", "an inner join")
 def test_the_serving_rule_in_spark_is_the_recomputed_answer(spark: SparkSession, subject: Subject) -> None:
     with connection(subject, 11, 3_000) as con:
         for name, condition in {"built": "r.lsn <= c.cut", "fresh": "r.lsn > c.cut"}.items():
-            rows = con.sql(f"FROM {rows_where(subject, condition)}").to_arrow_table()
-            spark.createDataFrame(rows).createOrReplaceTempView(name)
-        stretched = sequences.stretches(
-            subject.view, SPARK, "built", f"({sequences.resolve(subject.view, SPARK, 'built')})"
-        )
-        for name, sql in zip(("stretched", "results"), stretched, strict=True):
-            spark.sql(sql).createOrReplaceTempView(name)
+            con.execute(f"CREATE TEMP TABLE {name} AS FROM {rows_where(subject, condition)}")
+        results = f"({sequences.resolve(subject.view, Dialect.DUCKDB, 'built')})"
+        stored = zip(("stretched", "results"), sequences.stretched(subject.view, "built", results), strict=True)
+        for name, sql in {"fresh": "FROM fresh", **dict(stored)}.items():
+            spark.createDataFrame(con.sql(sql).to_arrow_table()).createOrReplaceTempView(name)
         served = sequences.served(subject.view, SPARK, ("stretched", "results"), "fresh")
         con.register("served", spark.sql(served).toArrow())
         columns = listed(subject.view.result_kinds, Dialect.DUCKDB)
