@@ -130,7 +130,7 @@ def _merging(units: Sequence[Unit], shares: list[list[int]]) -> Task:
         for share in task_files.numbers(batches):
             for number in shares[share]:
                 began, said = time.monotonic(), 0
-                for told in _named(units[number], roots):
+                for told in _done(units[number], roots):
                     if told is None:
                         said = UNTOUCHED
                     else:
@@ -145,27 +145,22 @@ def _told(row: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     yield from pa.Table.from_pylist([row], schema=REPORT).to_batches()
 
 
-def _named(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:
-    """The same as `_done`; raises ViewFailed, which says of which view a query failed."""
-    try:
-        yield from _done(unit, roots)
-    except (duckdb.Error, OSError) as error:  # the second where its rows were being written
-        raise ViewFailed(f"view {unit.view.id}, about {unit.rows:,.0f} rows: {error}") from error
-
-
 def _done(unit: Unit, roots: dict[str, str]) -> Iterator[pa.RecordBatch | None]:
-    """Write the unit's files and report them; None if what was built stays as it is."""
+    """Write the unit's files and report them; None if what was built stays as it is. Raises ViewFailed."""
     con, view = duckdb_reader.of_task(), unit.view
     by_lsn = [("lsn", pa.int64())] if isinstance(view, SequenceView) else []
-    _register(con, "staged", unit.staged, pa.schema([*by_lsn, *view.partial_schema]), unit.keys.expression())
-    if unit.may_stay and _stays(con, unit):
-        yield None
-    elif unit.drop_only:
-        yield from _without_deep(con, unit, roots)
-    elif isinstance(view, AggregateView):
-        yield from _aggregate(con, unit, view, roots)
-    else:
-        yield from _sequence(con, unit, view, roots)
+    try:
+        _register(con, "staged", unit.staged, pa.schema([*by_lsn, *view.partial_schema]), unit.keys.expression())
+        if unit.may_stay and _stays(con, unit):
+            yield None
+        elif unit.drop_only:
+            yield from _without_deep(con, unit, roots)
+        elif isinstance(view, AggregateView):
+            yield from _aggregate(con, unit, view, roots)
+        else:
+            yield from _sequence(con, unit, view, roots)
+    except (duckdb.Error, OSError) as error:  # the second where its rows were being written
+        raise ViewFailed(f"view {view.id}, about {unit.rows:,.0f} rows: {error}") from error
 
 
 def _stays(con: duckdb.DuckDBPyConnection, unit: Unit) -> bool:

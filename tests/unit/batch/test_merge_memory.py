@@ -62,7 +62,7 @@ def built(view: SequenceView, new: pa.Table, files: dict[str, list[str]], folder
     old = tuple(tuple(files[table]) for table in view.tables) if files else ()
     roots = {table: str(folder / table) for table in view.tables}
     made = dict[str, list[str]]()
-    for batch in merge._named(Unit(view, KeyRange(view.ordered_by), (str(staged),), built=old), roots):
+    for batch in merge._done(Unit(view, KeyRange(view.ordered_by), (str(staged),), built=old), roots):
         for file in batch.to_pylist() if batch else ():
             made.setdefault(file["name"], []).append(f"{roots[file['name']]}/{file['file']['path']}")
     return made
