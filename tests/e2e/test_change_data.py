@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer
 
 from tests.change_data import ChangeData, change_data
+from tests.kafka_topics import all_of
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.fault, pytest.mark.timeout(600)]
@@ -40,14 +41,8 @@ class Log:
 
     def read(self) -> list[tuple[str, dict[str, Any] | None]]:
         """(order_id, envelope or None for a tombstone), in the order of each partition."""
-        parts = [TopicPartition(TOPIC, number) for number in sorted(self.consumer.partitions_for_topic(TOPIC))]
-        self.consumer.assign(parts)
-        self.consumer.seek_to_beginning(*parts)
-        ends, records = self.consumer.end_offsets(parts), []
-        while any(self.consumer.position(part) < ends[part] for part in parts):
-            for batch in self.consumer.poll(timeout_ms=500).values():
-                records += [(json.loads(r.key)["order_id"], r.value and json.loads(r.value)) for r in batch]
-        return records
+        records = all_of(self.consumer, TOPIC)
+        return [(json.loads(one.key)["order_id"], one.value and json.loads(one.value)) for one in records]
 
     def changes(self) -> dict[Change, dict[str, Any]]:
         """Each change once, repeats left out, in order; a repeat that differs is a failure."""

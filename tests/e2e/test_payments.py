@@ -2,14 +2,16 @@
 
 import json
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer
 
 from spark_jobs.contracts.loader import project_contracts
+from tests.kafka_topics import all_of
 from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(600)]
@@ -28,17 +30,8 @@ def send(platform: Platform, folder: Path, event_type: str, *values: str) -> Non
 
 def alerts(platform: Platform, prefix: str) -> list[dict[str, Any]]:
     """Those of the payments with this prefix, as often as they were told."""
-    consumer = KafkaConsumer(bootstrap_servers=platform.settings.kafka, enable_auto_commit=False)
-    try:
-        parts = [TopicPartition(TOPIC, number) for number in sorted(consumer.partitions_for_topic(TOPIC))]
-        consumer.assign(parts)
-        consumer.seek_to_beginning(*parts)
-        ends, found = consumer.end_offsets(parts), []
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for batch in consumer.poll(timeout_ms=500).values():
-                found += [json.loads(record.value) for record in batch]
-    finally:
-        consumer.close()
+    with closing(KafkaConsumer(bootstrap_servers=platform.settings.kafka, enable_auto_commit=False)) as consumer:
+        found = [json.loads(record.value) for record in all_of(consumer, TOPIC)]
     return [one for one in found if one["payment_id"].startswith(prefix)]
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer
 
 from spark_jobs.definitions.bound_view import SequenceView
 from spark_jobs.ledger import store as ledger
@@ -15,6 +15,7 @@ from spark_jobs.messaging import security
 from spark_jobs.messaging.producer import Producer
 from spark_jobs.speed import alerts
 from tests.alerting import VIEW, Alarms, payment, rows
+from tests.kafka_topics import all_of
 from tests.secured_kafka import SecuredKafka
 from tests.spark.conftest import RIGHTS, Use
 
@@ -47,14 +48,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
 def told() -> list[str]:
     """The payments on the topic."""
     with closing(KafkaConsumer(**security.client(), enable_auto_commit=False)) as consumer:
-        parts = [TopicPartition(TOPIC, number) for number in consumer.partitions_for_topic(TOPIC)]
-        consumer.assign(parts)
-        consumer.seek_to_beginning(*parts)
-        ends, found = consumer.end_offsets(parts), list[str]()
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for batch in consumer.poll(timeout_ms=500).values():
-                found += [json.loads(record.value)["payment_id"] for record in batch]
-    return sorted(found)
+        return sorted(json.loads(record.value)["payment_id"] for record in all_of(consumer, TOPIC))
 
 
 def test_alerts_go_by_one_connection_until_it_breaks_and_then_by_another(
