@@ -45,7 +45,9 @@ def holes(views: Views, sources: Mapping[str, Source], head: int | None = None) 
 
     head: by default the newest lsn that is computed.
     """
-    lowest = min((source.cut for source in sources.values()), default=0)
+    if not sources:
+        return {}
+    lowest = min(source.cut for source in sources.values())
     covered, landed = coverage.covered(lowest), max(coverage.landed(lowest), default=lowest)
     # What has landed and is being computed now is no hole.
     newest = min(landed, max(covered, default=lowest))

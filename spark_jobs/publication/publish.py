@@ -159,7 +159,7 @@ def _filled(views: Views, sources: Mapping[str, Source], given: Mapping[str, str
     """The sources but for those that no name's text is of yet and that lack an lsn."""
     of = [(view, sources[view.id]) for view in views if view.id in sources]
     new = [view.id for view, source in of if not continues(given.get(view.name, ""), view, source)]
-    unfilled = holes(views, {view_id: sources[view_id] for view_id in new}) if new else {}
+    unfilled = holes(views, {view_id: sources[view_id] for view_id in new})
     return {view_id: source for view_id, source in sources.items() if view_id not in unfilled}
 
 

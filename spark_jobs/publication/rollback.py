@@ -23,22 +23,23 @@ from spark_jobs.storage import tables
 def rollback(execute: Execute, views: Views, store: Store, to: int | None = None) -> Publication:
     """Serve the sources of an earlier publication again, as a new publication; by default what readers saw before.
 
-    Names go back to the versions that they were served from when readers last saw it. Raises PublishRefused where its
-    tables or the speed partials past its cut are gone.
+    Names go back to the versions that they were served from when readers last saw it. A view that had no answer then
+    keeps the one that it has. Raises PublishRefused where its tables or the speed partials past its cut are gone.
     """
     with deciding(store) as held:
         alone = guarded(execute, held)
         ensure_named(alone, views)
         roll_forward(alone, views, store)
         target = _target(store, to)
-        sources = store.sources(target)
-        _refuse_missing_versions(target, views, sources)
-        missing = holes(views, sources)
+        shown = _answering(views, store.sources(target))
+        _refuse_missing_versions(target, views, shown)
+        missing = holes(views, shown)
         if missing:
             view_id, lsn = next(iter(missing.items()))
             raise PublishRefused(
                 f"publication {target.id}: view {view_id} lacks speed partials of lsn {lsn}, and so would its answers"
             )
+        sources = {**store.current_sources(), **shown}
         promoted = _promoted_then(views, store, target, sources)
         publication = store.begin_publication(
             "rollback", sources, cut=target.cut, restores=target.id, promoted=promoted
@@ -68,6 +69,12 @@ def _differs(store: Store, target: Publication, current: Publication) -> bool:
     """Whether a view that both have is served from another source."""
     then, now = store.sources(target), store.sources(current)
     return any(then[view_id] != now[view_id] for view_id in then.keys() & now.keys())
+
+
+def _answering(views: Views, sources: Mapping[str, Source]) -> dict[str, Source]:
+    """The sources but for those of views that nothing was built of yet, and that wait for partials of every lsn."""
+    waiting = holes(views, {view_id: source for view_id, source in sources.items() if source == UNBUILT})
+    return {view_id: source for view_id, source in sources.items() if view_id not in waiting}
 
 
 def _promoted_then(views: Views, store: Store, target: Publication, sources: Mapping[str, Source]) -> dict[str, int]:

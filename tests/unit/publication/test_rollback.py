@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from spark_jobs.publication.publish import ensure_serving, promote
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import tables
-from tests.publishing import VIEWS, Server, built, computed, publish
+from tests.publishing import VIEWS, Server, built, computed, landed, publish
 
 ONE = Views(VIEWS.all[:1])
 GOOD, BAD = 3, 4
@@ -85,6 +86,47 @@ def test_one_that_shows_the_same_is_passed_over_and_refused(server: Server, stor
 def test_one_that_is_not_there_is_refused(server: Server, store: Store) -> None:
     with pytest.raises(PublishRefused, match="publication 9 is not there to roll back to"):
         rollback(server, ONE, store, to=9)
+
+
+@pytest.fixture
+def late(platform_home: Path) -> Iterator[tuple[Server, Store]]:
+    """Publication 1 of one view; 2 brings another, which lacks partials of the first lsns; 3 has builds of both."""
+    for view in VIEWS:
+        for version in range(BAD + 1):
+            write_deltalake(tables.path(view.tables[0]), pa.table({"n": [version]}), mode="overwrite")
+    landed(*range(1, 10))
+    computed(dict.fromkeys(range(1, 9), dt.timedelta(0)), ONE)
+    made = Server()
+    with closing(ledger.open()) as store:
+        ensure_serving(made, ONE, store)
+        built(store, "good", cut=7, version=GOOD)
+        publish(made, ONE, store, "good")
+        computed({9: dt.timedelta(0)})
+        assert ensure_serving(made, VIEWS, store).waiting == ("word_count",)
+        built(store, "both", cut=8, version=BAD)
+        publish(made, VIEWS, store, "both")
+        yield made, store
+
+
+@pytest.mark.parametrize("to", [None, 1, 2])
+def test_a_view_that_had_no_answer_then_keeps_the_one_that_it_has(late: tuple[Server, Store], to: int | None) -> None:
+    server, store = late
+    assert rollback(server, VIEWS, store, to).restores == (to or 2)
+    assert shows(server, GOOD)
+    words = store.current_sources()["word_count"]
+    assert (words.batch_version, words.cut) == (BAD, 8)
+    named = ensure_serving(server, VIEWS, store)
+    assert not named.waiting and not named.left, "nothing is lost, and nothing left to fill"
+    current = store.current_publication()
+    assert current is not None and current.kind == "rollback"
+    assert f"VERSION AS OF {BAD}" in server.texts["serving.word_count"]
+
+
+def test_a_view_that_waits_for_its_history_stands_in_no_ones_way(late: tuple[Server, Store]) -> None:
+    server, store = late
+    ensure_serving(server, Views((*VIEWS, replace(VIEWS.all[1], name="words_again"))), store)
+    assert rollback(server, VIEWS, store).restores == 2
+    assert shows(server, GOOD)
 
 
 def publish_both(
