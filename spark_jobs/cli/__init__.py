@@ -5,12 +5,14 @@ The town's own commands are there where the project is the town.
 Exit codes: docs/runbooks/exit-codes.md.
 """
 
+import sys
 from pkgutil import resolve_name
+from typing import Any
 
 import click
 from pydantic import ValidationError
 
-from spark_jobs.settings import settings
+from spark_jobs.settings import ProjectError, settings
 
 COMMANDS = {
     "init": "spark_jobs.cli.project:init",
@@ -66,6 +68,14 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command: click.Command | None = resolve_name(_known()[cmd_name]) if cmd_name in _known() else None
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a file of the project that cannot be used ends it with exit code 1, and is the reason."""
+        try:
+            return super().invoke(ctx)
+        except ProjectError as error:
+            click.echo(f"tidemark: {error}", err=True)
+            sys.exit(1)
 
 
 def _known() -> dict[str, str]:

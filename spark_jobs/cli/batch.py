@@ -6,8 +6,8 @@ begin. Spark is imported by the steps that may need it.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -16,11 +16,10 @@ import click
 
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
 from spark_jobs.cli import replay_report, run_report
-from spark_jobs.cli.step import json_option, ledger_step, refusing, run_id_of_option, run_option, show, thrift
+from spark_jobs.cli.step import json_option, ledger_step, run_id_of_option, run_option, show, thrift
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.contracts.model import ContractError
 from spark_jobs.ledger import view_lock
-from spark_jobs.ledger.store import Store
+from spark_jobs.ledger.store import Busy, Merged, Store
 from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
 from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
 from spark_jobs.publication import served_sample
@@ -73,11 +72,10 @@ def plan_(
     """Choose the run's cut and write it down."""
     if rebuild and (days or mode == "full"):
         raise click.UsageError("--rebuild goes without --mode and without days")
-    views = project_views()
-    with ledger_step() as store:
+    with ledger_step() as store, _written_down(store, run_id):
+        views = project_views()
         view_lock.check(store, views)
-        with refusing(ContractError):
-            log_reader.read_schema_history()
+        log_reader.read_schema_history()
         if store.replay(run_id) is not None:
             planned = plan_replay(store, views, run_id)
         elif rebuild:
@@ -91,6 +89,18 @@ def plan_(
             )
         for line in describe(planned):
             click.echo(line)
+
+
+@contextmanager
+def _written_down(store: Store, run_id: str) -> Iterator[None]:
+    """A plan that fails leaves no run whose failure could be told."""
+    try:
+        yield
+    except (Busy, Merged):
+        raise
+    except Exception as error:
+        store.plan_stopped(run_id, (str(error) or repr(error)).splitlines()[0])
+        raise
 
 
 def _cores(store: Store, run_id: str) -> int | None:

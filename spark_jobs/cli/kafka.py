@@ -13,14 +13,13 @@ from kafka.errors import KafkaError
 
 from spark_jobs.cli.step import form_option, refusing, show_answer
 from spark_jobs.contracts.loader import project_contracts
-from spark_jobs.contracts.model import ContractError
 from spark_jobs.messaging import topics
 from spark_jobs.messaging.producer import Producer, Record, SendError
 from spark_jobs.messaging.security import KafkaRefused
 from spark_jobs.messaging.topics import TopicsError
 from spark_jobs.serving.formatting import Answer, Format
 
-REFUSALS = (SendError, TopicsError, KafkaRefused, KafkaError, ContractError, OSError)
+REFUSALS = (SendError, TopicsError, KafkaRefused, KafkaError, OSError)
 _KINDS = {"schema": "STRING", "in_force_from": "BIGINT", "topic": "STRING", "key": "STRING", "owner": "STRING"}
 
 
@@ -82,9 +81,8 @@ def schemas(form: Format) -> None:
     """Every schema, and from which lsn on it is in force; nothing there: from the speed layer's next start on."""
     from spark_jobs.storage import log_reader
 
-    with refusing(ContractError):
-        lsns = {entry.name: entry.lsn for entry in log_reader.read_schema_history().entries}
-        known = project_contracts().every
+    lsns = {entry.name: entry.lsn for entry in log_reader.read_schema_history().entries}
+    known = project_contracts().every
     named = [(f"{contract.event_type}.v{contract.version}", contract) for contract in known]
     rows = [(name, lsns.get(name), contract.topic, contract.key, contract.owner) for name, contract in named]
     show_answer(Answer(tuple(_KINDS), tuple(_KINDS.values()), rows), form)

@@ -9,10 +9,10 @@ from functools import partial
 
 import click
 
-from spark_jobs.cli.step import json_option, ledger_step, refusing, run_option, show
+from spark_jobs.cli.step import json_option, ledger_step, run_option, show
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.registry.models import BoundModel, load_models
-from spark_jobs.registry.views import RegistryError, project_views
+from spark_jobs.registry.views import project_views
 from spark_jobs.training import promotion, report
 from spark_jobs.training.examples import Part
 from spark_jobs.training.fit import fit
@@ -102,9 +102,7 @@ def _fit(names: tuple[str, ...], part: Part) -> Weights:
 
 
 def _models() -> Mapping[str, BoundModel]:
-    views = project_views()
-    with refusing(RegistryError):
-        return load_models(views)
+    return load_models(project_views())
 
 
 def _model(name: str) -> BoundModel:

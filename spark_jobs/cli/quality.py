@@ -22,12 +22,13 @@ from spark_jobs.cli.step import json_option, ledger_step, refuse
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.store import Store
 from spark_jobs.serving.formatting import printable
-from spark_jobs.settings import settings
+from spark_jobs.settings import ProjectError, settings
 
 if TYPE_CHECKING:
     from spark_jobs.quality.verification.findings import Law
 
 STATES = {"holds": "green", "breach": "bold red", "unable": "yellow", "nothing yet": "dim", "not looked at": "dim"}
+UNABLE = 2
 NUMBERS = ("rows", "differing", "checked", "seconds")
 
 
@@ -71,7 +72,7 @@ def verify(whole: bool, last: bool, seed: int | None, only: tuple[str, ...], as_
     A log of up to TIDEMARK_VERIFY_RECORDS is looked at as a whole, of a longer one a sample that takes a minute.
     What is found is kept in the ledger. Exit code 1 where a promise is broken, 2 where one could not be looked at.
     """
-    with ledger_step() as store:
+    with ledger_step() as store, _nothing_to_look_at():
         if last:
             code, title, rows = _last(store)
         else:
@@ -81,6 +82,15 @@ def verify(whole: bool, last: bool, seed: int | None, only: tuple[str, ...], as_
     else:
         _show_findings(title, rows)
     sys.exit(code)
+
+
+@contextmanager
+def _nothing_to_look_at() -> Iterator[None]:
+    """A file of the project that cannot be used breaks no promise."""
+    try:
+        yield
+    except ProjectError as error:
+        refuse(str(error), UNABLE)
 
 
 Shown = tuple[int, str, list[Mapping[str, Any]]]
@@ -119,7 +129,7 @@ def _last(store: Store) -> Shown:
         refuse("nothing was verified yet: `tidemark verify`")
     ended = f"{last.finished_at:%Y-%m-%d %H:%M:%S}" if last.finished_at else "cut off"
     title = f"verify ({last.scope}, seed {last.seed}), begun {last.begun_at:%Y-%m-%d %H:%M:%S}, {ended}"
-    return 2 if last.exit_code is None else last.exit_code, title, [*last.findings.values()]
+    return UNABLE if last.exit_code is None else last.exit_code, title, [*last.findings.values()]
 
 
 @contextmanager

@@ -103,9 +103,9 @@ def _leave(text: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def refuse(reason: str) -> NoReturn:
-    """End the command with exit code 1, the reason in one line."""
-    _leave(printable(reason), 1)
+def refuse(reason: str, code: int = 1) -> NoReturn:
+    """End the command, the reason in one line."""
+    _leave(printable(reason), code)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_jobs.contracts import field_paths, row_types
+from spark_jobs.settings import ProjectError
 
 ENVELOPE = ("event_id", "event_type", "occurred_at")
 ENVELOPE_NEEDED = ("event_type", "occurred_at")
@@ -17,7 +18,7 @@ DELETED = "deleted"  # a compacted topic's event may say that it removes its key
 INSTANT_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 
 
-class ContractError(ValueError):
+class ContractError(ProjectError):
     """A schema file that cannot be used; says which file, and why."""
 
 

@@ -12,7 +12,7 @@ from spark_jobs.ledger import turns
 from spark_jobs.ledger.database import LedgerError
 from spark_jobs.ledger.leases import Held, Leases, kept_alive
 from spark_jobs.ledger.publications import built_by, in_force
-from spark_jobs.ledger.schema import Audit, Build, HotKey, Run, WaitingRun
+from spark_jobs.ledger.schema import Audit, Build, HotKey, Run, StoppedPlan, WaitingRun
 from spark_jobs.ledger.source import Source
 from spark_jobs.ledger.turns import RunActive
 
@@ -49,6 +49,7 @@ class Runs(Leases):
         now, run_id = datetime.now(UTC), planned.run_id
         with self.write() as session:
             run = turns.turn(session, run_id, now)
+            session.execute(delete(StoppedPlan))
             for other in session.scalars(select(Run).where(Run.state == "failed", Run.run_id != run_id)):
                 turns.supersede(session, other, f"{other.error}; then run {run_id} began")
             if run is not None:
@@ -116,6 +117,14 @@ class Runs(Leases):
             run = session.get(Run, run_id)
             if run is not None and run.state == "active":
                 run.state, run.error, run.progressed_at = "failed", error, datetime.now(UTC)
+
+    def plan_stopped(self, run_id: str, error: str) -> None:
+        with self.write() as session:
+            session.merge(StoppedPlan(run_id=run_id, error=error, at=datetime.now(UTC)))
+
+    def stopped_plan(self) -> StoppedPlan | None:
+        """The newest plan that failed, unless a run has begun since."""
+        return self.first(select(StoppedPlan).order_by(StoppedPlan.at.desc()).limit(1))
 
     def run(self, run_id: str) -> Run | None:
         return self.get(Run, run_id)

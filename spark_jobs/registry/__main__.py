@@ -5,9 +5,9 @@ Exit codes: 0 all can be used; 1 a definition cannot, and the last line says whi
 
 import sys
 
-from spark_jobs.contracts.model import ContractError
 from spark_jobs.registry.models import load_models
-from spark_jobs.registry.views import RegistryError, project_views
+from spark_jobs.registry.views import project_views
+from spark_jobs.settings import ProjectError
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
     try:
         views = project_views()
         models = load_models(views)
-    except (RegistryError, ContractError) as error:
+    except ProjectError as error:
         print(error, file=sys.stderr)
         return 1
     for view in (*views, *views.chained):

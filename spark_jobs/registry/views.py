@@ -28,10 +28,10 @@ from spark_jobs.expressions.arrow_types import kind_of
 from spark_jobs.expressions.error import ExpressionError
 from spark_jobs.expressions.source import NAME
 from spark_jobs.registry.validation import check_alert, check_bound, check_chained, check_lookups
-from spark_jobs.settings import settings
+from spark_jobs.settings import ProjectError, settings
 
 
-class RegistryError(ValueError):
+class RegistryError(ProjectError):
     """The file of a view or a model that cannot be used: which, for a view at which line, why, and what to do."""
 
     def __init__(self, file: Path, line: int | None, reason: str, hint: str):

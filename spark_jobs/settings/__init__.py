@@ -10,9 +10,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from spark_jobs.settings.doors import Doors, NoPassword
 from spark_jobs.settings.operations import Operations
 from spark_jobs.settings.places import FOLDERS, ROOT, TOWN_ORACLE
+from spark_jobs.settings.project_error import ProjectError
 from spark_jobs.settings.work import Work
 
-__all__ = ["FILES", "FOLDERS", "ROOT", "TOWN_ORACLE", "NoPassword", "Settings", "settings"]
+__all__ = ["FILES", "FOLDERS", "ROOT", "TOWN_ORACLE", "NoPassword", "ProjectError", "Settings", "settings"]
 
 
 class Settings(Operations, Work, Doors, BaseSettings):

@@ -110,7 +110,10 @@ def of_application(beat: Mapping[str, Any]) -> Alarms:
 
 
 def of_runs(store: Store) -> Alarms:
-    """run failed, run late: what became of the newest run. One that waits for people is not late."""
+    """run failed, run late: what became of the newest run, planned or not. One that waits for people is not late."""
+    if (stopped := store.stopped_plan()) is not None:
+        yield "run failed", f"run {stopped.run_id} could not be planned: {stopped.error}"
+        return
     if (run := next(iter(store.runs(newest=1)), None)) is None:
         return
     audit = store.audit(run.run_id)

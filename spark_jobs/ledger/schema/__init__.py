@@ -7,7 +7,7 @@ an index, as decisions stay for years (see `forgetting`).
 from spark_jobs.ledger.schema.base import SCHEMA_VERSION, Base, Instant, Meta, now
 from spark_jobs.ledger.schema.care import Alarm, Erasure, Verification
 from spark_jobs.ledger.schema.publications import Pin, Publication, PublicationView, ServingView
-from spark_jobs.ledger.schema.runs import Audit, Build, HotKey, Replay, Run, WaitingRun
+from spark_jobs.ledger.schema.runs import Audit, Build, HotKey, Replay, Run, StoppedPlan, WaitingRun
 from spark_jobs.ledger.schema.speed import AlertsSent, Epoch, Heartbeat, Lease, Request
 from spark_jobs.ledger.schema.versions import Model, ModelPromotion, Promotion, ViewText
 
@@ -36,6 +36,7 @@ __all__ = [
     "Request",
     "Run",
     "ServingView",
+    "StoppedPlan",
     "Verification",
     "ViewText",
     "WaitingRun",

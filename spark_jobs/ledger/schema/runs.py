@@ -28,6 +28,15 @@ class Run(Base):
     summary: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
+class StoppedPlan(Base):
+    """A plan that failed, so that there is no run; kept until one begins."""
+
+    __tablename__ = "stopped_plans"
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    error: Mapped[str] = mapped_column(Text)
+    at: Mapped[datetime] = mapped_column(default=now)
+
+
 class WaitingRun(Base):
     """A run that found another at work, and its days. `taken_by`: the run that does them, where one has begun since."""
 

@@ -17,6 +17,7 @@ from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.store import Store
 from spark_jobs.settings import settings
+from spark_jobs.speed.alarms import of_runs
 
 
 def tidemark(*arguments: str) -> tuple[int, str]:
@@ -91,6 +92,40 @@ def test_a_failed_publish_is_written_down_and_another_run_may_begin() -> None:
     store.close()
     assert run is not None and run.state == "failed" and run.error is not None and "Thrift server" in run.error
     assert tidemark("batch", "plan", "--run-id", "r2")[0] == 0
+
+
+def with_views(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and the words of a process whose project has these view files."""
+    environment = {**os.environ, "TIDEMARK_VIEWS_FOLDER": str(folder)}
+    command = [sys.executable, "-c", "from spark_jobs.cli import main; main()", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("views")
+
+
+def test_a_plan_that_a_view_file_stops_rings_until_a_run_begins(views: Path) -> None:
+    broken = views / "sales.py"
+    broken.write_text("from spark_jobs.definitions import Nothing\n")
+    code, said = with_views(views, "batch", "plan", "--run-id", "monday")
+    assert (code, said.count("\n")) == (1, 1), "a line, and no traceback"
+    assert said.startswith(f"tidemark: {broken}:1: it does not import: ImportError")
+    with closing(ledger.open()) as store:
+        assert store.runs() == []
+        [(alarm, words)] = of_runs(store)
+        assert alarm == "run failed" and words.startswith(f"run monday could not be planned: {broken}:1: it does not")
+        assert tidemark("batch", "plan", "--run-id", "tuesday")[0] == 0
+        assert tidemark("batch", "plan", "--run-id", "wednesday")[0] == 75
+        assert [*of_runs(store)] == [], "one that waits for another has not failed"
+
+
+def test_a_view_file_that_does_not_load_breaks_no_promise(views: Path) -> None:
+    (views / "sales.py").write_text("view = 1\n")
+    code, said = with_views(views, "verify")
+    assert code == 2 and said.startswith(f"tidemark: {views / 'sales.py'}"), said
 
 
 AS_OF = ("sql", "SELECT 1", "--as-of", "1", "--engine", "spark")
