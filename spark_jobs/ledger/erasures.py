@@ -16,6 +16,8 @@ from spark_jobs.ledger.publications import shown_versions
 from spark_jobs.ledger.runs import AGREEMENT, UNEXPLAINED
 from spark_jobs.ledger.schema import Alarm, Erasure, HotKey, Replay, Request, Run, Verification
 
+ENDED = "publications"
+"""In the outcome of an erasure: those that it has ended, be it none. What was said before that is forgotten next."""
 QUOTES = ": "
 """In an error or an alarm: what follows may quote what was read."""
 

@@ -5,11 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from spark_jobs.ledger.database import Sessions
-from spark_jobs.ledger.schema import Verification
+from spark_jobs.ledger.erasures import ENDED
+from spark_jobs.ledger.schema import Erasure, Verification
 
 WHOLE, SAMPLE = "all", "sample"
+UNSAID = {"first": [], "note": "an erasure was at work: its rows are not kept"}
+"""Of a finding: the breaches that it names, and what else it says."""
 RESUMED_DAYS = 7
 
 
@@ -28,9 +32,11 @@ class Verifications(Sessions):
         return begun
 
     def record_finding(self, verification: int, law: str, finding: Mapping[str, Any]) -> None:
+        """Keep it; but for its words, where an erasure has ended what showed somebody since the look began."""
         with self.write() as session:
             of = session.get_one(Verification, verification)
-            of.findings = {**of.findings, law: dict(finding)}
+            words = UNSAID if _may_show_somebody(session, of) else {}
+            of.findings = {**of.findings, law: {**finding, **words}}
 
     def finish_verification(self, verification: int, exit_code: int) -> None:
         with self.write() as session:
@@ -45,3 +51,9 @@ class Verifications(Sessions):
     def last_verification(self) -> Verification | None:
         """The newest look, cut off or not."""
         return self.first(select(Verification).order_by(Verification.id.desc()))
+
+
+def _may_show_somebody(session: Session, look: Verification) -> bool:
+    """Whether rows that it read may be of somebody whom an erasure has made the ledger forget."""
+    later = Erasure.finished_at.is_(None) | (Erasure.finished_at > look.begun_at)
+    return any(ENDED in erasure.outcome for erasure in session.scalars(select(Erasure).where(later)))

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from spark_jobs.definitions.stored_view import batch_tables
+from spark_jobs.ledger.erasures import ENDED
 from spark_jobs.ledger.schema import Erasure, Publication
 from spark_jobs.ledger.store import LedgerError, Store
 from spark_jobs.publication import mirror, pins, retention
@@ -112,7 +113,7 @@ def _end(store: Store, erasure: Erasure, connect: Connect) -> None:
         with connect() as execute:
             for name in touched:
                 pins.drop(execute, store, name)
-    store.note_ended(erasure.id, "publications", store.expire_publications(datetime.now(UTC)))
+    store.note_ended(erasure.id, ENDED, store.expire_publications(datetime.now(UTC)))
     store.forget_what_was_said(f"erasure {erasure.id}")
     for folder in (settings().data_docs, settings().home / "gx" / "validations"):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,5 +1,6 @@
 """What the ledger keeps of an erasure, over tries that died, and what it forgets for one."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import pytest
 from sqlalchemy import URL
 
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.erasures import ENDED
 from spark_jobs.ledger.runs import AGREEMENT
 from spark_jobs.ledger.schema import Build, Erasure, HotKey, Run
 from spark_jobs.ledger.store import Store
 from spark_jobs.ledger.verifications import WHOLE
+from spark_jobs.quality.verification.findings import Finding, Law, State
 
 SUBJECT = "user4711"
 ROW = f"user={SUBJECT}: orders 5 (batch) 6 (speed)"
@@ -131,3 +134,30 @@ def test_what_a_look_has_found_is_forgotten_also_of_one_that_was_cut_off(store: 
     taken_up = store.begin_verification(WHOLE, 3)
     assert (taken_up.id, taken_up.findings) == (killed.id, {}), "all of it is looked at again"
     store.record_finding(killed.id, "I1", {"rows": []})
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_what_a_look_finds_later_in_rows_that_it_had_read_before_is_counted_and_not_quoted(
+    store: Store, *, is_finished: bool
+) -> None:
+    number, look = asked(store), store.begin_verification(WHOLE, 1)
+    breach = Law("I3", "answers are right", "rows").finding(7, [ROW], note=ROW)
+    store.record_finding(look.id, "before", asdict(breach))
+    assert SUBJECT.encode() in bytes_of(store), "one that only waits takes nothing away"
+    store.note_ended(number, ENDED, [])
+    store.forget_what_was_said(f"erasure {number}")
+    if is_finished:
+        store.finish_erasure(number, {"erased": 2})
+    store.record_finding(look.id, "later", asdict(breach))
+    [found] = [Finding(**one) for one in store.begin_verification(WHOLE, 2).findings.values()]
+    assert (found.state, found.checked, found.breaches) == (State.BREACH, 7, 1)
+    assert SUBJECT.encode() not in bytes_of(store)
+
+
+def test_what_a_look_finds_that_begins_after_an_erasure_is_quoted(store: Store) -> None:
+    number = asked(store)
+    store.note_ended(number, ENDED, [])
+    store.finish_erasure(number, {"erased": 2})
+    look = store.begin_verification(WHOLE, 1)
+    store.record_finding(look.id, "I3", {"first": ["another row"], "note": "by the oracle"})
+    assert store.begin_verification(WHOLE, 2).findings["I3"]["first"] == ["another row"]
