@@ -29,7 +29,7 @@ COMMANDS = {
     "send": "spark_jobs.cli.kafka:send",
     "speed": "spark_jobs.cli.speed:speed",
     "batch": "spark_jobs.cli.batch:batch",
-    "retention": "spark_jobs.cli.batch:retention",
+    "retention": "spark_jobs.cli.maintain:retention",
     "maintain": "spark_jobs.cli.maintain:maintain",
     "replay": "spark_jobs.cli.replay:replay",
     "quarantine": "spark_jobs.cli.quarantine:quarantine",

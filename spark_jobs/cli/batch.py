@@ -1,4 +1,4 @@
-"""`tidemark batch plan | build | audit | publish | rollback | diff | show | status` and `tidemark retention`.
+"""`tidemark batch plan | build | audit | publish | rollback | diff | show | status`.
 
 Exit codes as in step.py, and 3: the audit stops the run. A step that fails is written down, so that another run may
 begin. Spark is imported by the steps that may need it.
@@ -17,14 +17,12 @@ import click
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
 from spark_jobs.cli import replay_report, run_report
 from spark_jobs.cli.step import json_option, ledger_step, run_id_of_option, run_option, show, thrift
-from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.store import Busy, Merged, Store
 from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
 from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
 from spark_jobs.publication import served_sample
 from spark_jobs.publication.publish import publish
-from spark_jobs.publication.retention import retain
 from spark_jobs.publication.rollback import rollback
 from spark_jobs.registry.views import project_views
 from spark_jobs.replay.planned import plan_replay
@@ -220,7 +218,7 @@ def show_(run_id: str, as_json: bool) -> None:
 @batch.command()
 @json_option
 def status(as_json: bool) -> None:
-    """Publications and runs, newest first; and the runs that wait."""
+    """Publications and runs, newest first; the runs that wait, and plans that failed since the last one began."""
     with ledger_step() as store:
         current = store.current_publication()
         publications = [
@@ -236,21 +234,14 @@ def status(as_json: bool) -> None:
         waiting = [
             {"run": w.run_id, "days": w.days, "since": w.since, "taken_by": w.taken_by} for w in store.waiting_runs()
         ]
+        stopped = [{"run": one.run_id, "at": one.at, "error": one.error} for one in store.stopped_plans()]
     if as_json:
-        click.echo(json.dumps({"publications": publications, "runs": runs, "waiting": waiting}, default=str, indent=2))
+        shown = {"publications": publications, "runs": runs, "waiting": waiting, "stopped_plans": stopped}
+        click.echo(json.dumps(shown, default=str, indent=2))
         return
     show("publications", publications)
     show("runs", runs)
     if waiting:
         show("runs that wait", waiting)
-
-
-@click.command()
-def retention() -> None:
-    """Expire old publications, remove the files that nobody needs, ask for the trim of old partials."""
-    with ledger_step() as store:
-        done = retain(store, project_views(), project_contracts().event_types, thrift)
-        click.echo(f"expired publications: {done.expired or 'none'}; dropped pins: {done.dropped_pins or 'none'}")
-        for table, files in done.files.items():
-            click.echo(f"{table}: {files} files removed")
-        click.echo(f"asked the speed layer to trim partials up to lsn {done.trim_up_to}")
+    if stopped:
+        show("plans that failed", stopped)

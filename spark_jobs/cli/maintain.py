@@ -1,12 +1,13 @@
-"""`tidemark maintain trim | mirror | tidy | airflow`: what keeps a platform small that runs for years.
+"""`tidemark maintain trim | mirror | tidy | airflow` and `tidemark retention`: what keeps a platform small for years.
 
-Exit codes as in step.py. `tidemark retention` belongs to it, and what the speed application does by itself.
+Exit codes as in step.py. The speed application does the rest by itself.
 """
 
 import click
 
 from infra.embedded import airflow as embedded_airflow
 from spark_jobs.cli.step import ledger_step, refuse, thrift
+from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.registry.views import project_views
 from spark_jobs.settings import settings
 
@@ -60,3 +61,16 @@ def airflow() -> None:
     except embedded_airflow.CleanFailed as error:
         refuse(str(error))
     click.echo(f"Airflow's database keeps {settings().airflow_kept_days} days; {files} older log files are removed")
+
+
+@click.command()
+def retention() -> None:
+    """Expire old publications, remove the files that nobody needs, ask for the trim of old partials."""
+    from spark_jobs.publication.retention import retain
+
+    with ledger_step() as store:
+        done = retain(store, project_views(), project_contracts().event_types, thrift)
+        click.echo(f"expired publications: {done.expired or 'none'}; dropped pins: {done.dropped_pins or 'none'}")
+        for table, files in done.files.items():
+            click.echo(f"{table}: {files} files removed")
+        click.echo(f"asked the speed layer to trim partials up to lsn {done.trim_up_to}")

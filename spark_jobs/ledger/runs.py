@@ -122,9 +122,9 @@ class Runs(Leases):
         with self.write() as session:
             session.merge(StoppedPlan(run_id=run_id, error=error, at=datetime.now(UTC)))
 
-    def stopped_plan(self) -> StoppedPlan | None:
-        """The newest plan that failed, unless a run has begun since."""
-        return self.first(select(StoppedPlan).order_by(StoppedPlan.at.desc()).limit(1))
+    def stopped_plans(self) -> list[StoppedPlan]:
+        """Plans that failed since a run began last, the newest first."""
+        return self.all(select(StoppedPlan).order_by(StoppedPlan.at.desc()))
 
     def run(self, run_id: str) -> Run | None:
         return self.get(Run, run_id)

@@ -111,8 +111,8 @@ def of_application(beat: Mapping[str, Any]) -> Alarms:
 
 def of_runs(store: Store) -> Alarms:
     """run failed, run late: what became of the newest run, planned or not. One that waits for people is not late."""
-    if (stopped := store.stopped_plan()) is not None:
-        yield "run failed", f"run {stopped.run_id} could not be planned: {stopped.error}"
+    if stopped := store.stopped_plans():
+        yield "run failed", f"run {stopped[0].run_id} could not be planned: {stopped[0].error}"
         return
     if (run := next(iter(store.runs(newest=1)), None)) is None:
         return

@@ -115,6 +115,8 @@ def test_a_plan_that_a_view_file_stops_rings_until_a_run_begins(views: Path) -> 
     assert said.startswith(f"tidemark: {broken}:1: it does not import: ImportError")
     with closing(ledger.open()) as store:
         assert store.runs() == []
+        [shown] = json.loads(tidemark("batch", "status", "--json")[1])["stopped_plans"]
+        assert shown["run"] == "monday" and str(broken) in shown["error"]
         [(alarm, words)] = of_runs(store)
         assert alarm == "run failed" and words.startswith(f"run monday could not be planned: {broken}:1: it does not")
         assert tidemark("batch", "plan", "--run-id", "tuesday")[0] == 0
