@@ -101,7 +101,7 @@ class Platform:
 
     def build(self, horizon: dt.datetime | None = None) -> dict[str, Source]:
         """Facts and views at the newest lsn, and the sources that publish them."""
-        con = recompute.facts(self.lsn)
+        con = recompute.facts(self.lsn, cut=self.lsn)
         for contract in self.contracts:
             rows = con.sql(f"SELECT *, CAST(occurred_at AS DATE) AS day FROM facts_{contract.event_type}")
             _overwrite(tables.facts(contract.event_type), rows.to_arrow_table())

@@ -4,11 +4,11 @@ log + producer ledger -> records -> oracle -> rows; where the oracle lacks the v
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -71,46 +71,52 @@ class SecondWay:
     is_large: bool = False
 
     def expected(self, view: Served) -> Expected:
-        oracle = self.oracle
-        if oracle is not None:
+        cut = self.cut if self.is_large else self.asked.sources[serving_plan.stored_of(view, self.asked).id].cut
+        if oracle_of_project() is not None:
+            oracle = self._oracle_at(cut)
             with suppress(KeyError):
                 return by_oracle(oracle, view)
-        answer = serving_plan.answer(view, Recomputed(self.facts, self.asked.in_force, self.asked.now))
-        return Expected(self.facts.sql(answer).to_arrow_table(), "recomputing")
+        facts = self.facts_at(cut)
+        answer = serving_plan.answer(view, Recomputed(facts, self.asked.in_force, self.asked.now))
+        return Expected(facts.sql(answer).to_arrow_table(), "recomputing")
 
     @property
     def cut(self) -> int:
+        """The newest one. A view that was held back, or had no answer in what a rollback restored, has another; of a
+        large log this one stands for all, if nothing came in force since the `oldest`.
+        """
         return max(source.cut for source in self.asked.sources.values())
 
-    @cached_property
-    def oracle(self) -> Oracle | None:
-        """Over all records up to the head."""
-        file = self.folder / "records.parquet"
-        if oracle_of_project() is not None:
-            write_records(self.log, self.asked.head, file)
-        return self.oracle_over(file)
+    @property
+    def oldest(self) -> int:
+        """The oldest cut of what is built."""
+        return min((source.cut for source in self.asked.sources.values() if source.versions), default=self.cut)
 
-    def oracle_over(self, records: Path) -> Oracle | None:
-        """The project's oracle over the records of a file; None where it has none."""
+    @cached_property
+    def _oracle_at(self) -> Callable[[int], Oracle]:
+        """Cut -> the project's oracle over all records up to the head."""
+        file = self.folder / "records.parquet"
+        write_records(self.log, self.asked.head, file)
+        return cache(lambda cut: self.oracle_over(file, cut))
+
+    def oracle_over(self, records: Path, cut: int) -> Oracle:
+        """The oracle of a project that has one, over the records of a file."""
         make, now = oracle_of_project(), self.asked.now
-        if make is None:
-            return None
-        assert now is not None  # of a pin
-        return make(records=records, until=until(self.log, self.asked.head), now=now, log=self.log, cut=self.cut)
+        assert make is not None and now is not None  # of a pin
+        return make(records=records, until=until(self.log, self.asked.head), now=now, log=self.log, cut=cut)
 
     @cached_property
     def log(self) -> ds.Dataset:
         return duckdb_reader.dataset(tables.MASTER_LOG)
 
     @cached_property
-    def facts(self) -> duckdb.DuckDBPyConnection:
-        """Facts of everything up to the head; built ones are read by the schemas of the cut.
+    def facts_at(self) -> Callable[[int], duckdb.DuckDBPyConnection]:
+        """Cut -> facts of everything up to the head; built ones are read by the schemas of the cut.
 
         Of a large log the built ones are those that are stored, as other checks hold them to the log by and by.
         """
-        if self.is_large:
-            return recompute.upon(self.cut, self.asked.head)
-        return recompute.facts(self.asked.head, cut=self.cut)
+        head = self.asked.head
+        return cache(lambda cut: recompute.upon(cut, head) if self.is_large else recompute.facts(head, cut=cut))
 
 
 def by_oracle(oracle: Oracle, view: Served) -> Expected:

@@ -127,7 +127,7 @@ class Pinned:
             else SampledWay(self.merged, folder, scope=self.scope, views=self.asked)
         )
         if is_large:
-            scopes.refuse_facts_ahead(self.store, way.cut)
+            scopes.refuse_facts_ahead(self.store, way.oldest)
         if not is_whole:
             scopes.refuse_much(way.cut, self.pin.head)
         return way

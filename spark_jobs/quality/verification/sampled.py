@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import duckdb
 import pyarrow as pa
 
 from spark_jobs.contracts import row_types
@@ -40,6 +41,10 @@ class SampledWay(SecondWay):
     scope: Scope = field(kw_only=True)
     views: list[Served] = field(kw_only=True)
 
+    @cached_property
+    def facts(self) -> duckdb.DuckDBPyConnection:
+        return self.facts_at(self.cut)
+
     def expected(self, view: Served) -> Expected:
         """A chained view has no keys of its own: its rows are what the files of its base give."""
         if isinstance(view, ChainedView):
@@ -57,9 +62,7 @@ class SampledWay(SecondWay):
         file = self.folder / f"{view.id}.parquet"
         to = quote_text(str(file), D)
         self.facts.execute(f"COPY (SELECT * FROM {self._records} SEMI JOIN of_{view.id} USING ({PLACE})) TO {to}")
-        oracle = self.oracle_over(file)
-        assert oracle is not None  # of a project without one no view is in `_with_records`
-        expected = by_oracle(oracle, view)
+        expected = by_oracle(self.oracle_over(file, self.cut), view)
         self.facts.register("answered", expected.rows)
         where = self.scope.condition(view, self.asked.sources[view.id], D)
         return replace(expected, rows=self.facts.sql(f"SELECT * FROM answered WHERE {where}").to_arrow_table())

@@ -34,7 +34,9 @@ class Scene:
 
     @cached_property
     def cut(self) -> int:
-        return max((source.cut for source in self.sources.values()), default=0)
+        """Of what readers see; a view may have another one, as after a rollback to before it was there."""
+        current = self.store.current_publication()
+        return current.cut if current is not None and self.sources else 0
 
     @property
     def built_cut(self) -> int:

@@ -96,7 +96,7 @@ def _view_stands(scene: Scene, view: View) -> Finding:
     if source is None or source.batch_version is None:
         raise Absent("not built yet")
     if source.cut != scene.cut:
-        raise Absent(f"held back at cut {source.cut}, the facts are at {scene.cut}")
+        raise Absent(f"it is built at cut {source.cut}, what readers see at {scene.cut}")
     where = scene.scope.condition(view, source, Dialect.DUCKDB, scope.stored_names(view))
     return recompute_checks.view_stands(scene.recomputed, scene.built, view, where)
 

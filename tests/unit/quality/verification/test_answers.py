@@ -1,16 +1,20 @@
 """Kafka, and the answers that readers see, held against the log and the oracle."""
 
 import json
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import main
+from spark_jobs.contracts.revisions import Action, Place, Revision
 from spark_jobs.engine.chained_view import ChainedView
 from spark_jobs.ledger import store as ledger
+from spark_jobs.ledger.schema import Run
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.reconciliation.causes import UnbuiltCauses
 from spark_jobs.quality.verification import answers, completeness, verify
@@ -20,9 +24,9 @@ from spark_jobs.quality.verification.scene import Scene
 from spark_jobs.registry.views import Views
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.settings import settings
-from spark_jobs.storage import tables
+from spark_jobs.storage import duckdb_reader, tables
 from tests.local_platform import START, Platform, change, event, market
-from tests.unit.quality.spoilt import REPEATED, VIEWS, Edit, Row, double, lose, of_record
+from tests.unit.quality.spoilt import REPEATED, VIEWS, Edit, Row, double, findings, lose, of_record
 
 NOW = START + timedelta(minutes=20)
 
@@ -142,6 +146,33 @@ def test_a_duplicate_that_speed_forgot_is_within_the_limits_until_the_next_build
     wrong = compared(platform, view_id, lambda rows: [{**row, column: row[column] + 1} for row in rows])
     assert wrong.state is State.BREACH
     assert compared(platform, view_id, sources=platform.build()).note.endswith("cut 6")
+
+
+def retract(platform: Platform, offset: int) -> None:
+    """Land that an order does not count; from the next build on it does not."""
+    facts = duckdb_reader.dataset(tables.facts("order_placed")).to_table(filter=ds.field("offset") == offset)
+    [fact] = facts.select(["lsn", "identity", "event_id"]).to_pylist()
+    where = Place(fact["lsn"], "order_placed", 0, offset)
+    about = {"identity": fact["identity"], "event_type": "order_placed", "event_id": fact["event_id"]}
+    platform.land(said=[Revision(0, Action.RETRACT, where, "why", "ada", START, "r", **about)])
+
+
+def test_views_of_two_cuts_are_each_held_to_what_was_said_by_their_own(platform: Platform, way: str) -> None:
+    """As after a rollback to before one of them was there, over a correction."""
+    with closing(ledger.open()) as store:
+        before = store.sources(0)
+        retract(platform, 0)
+        mixed = {**before, "orders_by_hour": platform.build()["orders_by_hour"]}
+        for view_id, cut in {"orders_by_day": 2, "orders_by_hour": 4}.items():
+            found = compared(platform, view_id, sources=mixed)
+            assert (found.state, found.note) == (State.HOLDS, f"by {way}; head 4, cut {cut}")
+        store.begin_run(Run(run_id="taken back", cut=4))
+        store.progress("taken back", "decode")
+        store.finish_publication(store.begin_publication("rollback", mixed, cut=2, restores=0).id)
+    laws = ("facts are what", "orders_by_day is what", "orders_by_hour is what")
+    [facts], [by_day], [by_hour] = (findings(platform, law) for law in laws)
+    assert (facts.state, by_day.state) == (State.HOLDS, State.HOLDS)
+    assert (by_hour.state, by_hour.note) == (State.ABSENT, "it is built at cut 4, what readers see at 2")
 
 
 def test_a_view_over_a_view_may_differ_by_the_limits_of_the_other_and_no_more(platform_home: Path) -> None:
