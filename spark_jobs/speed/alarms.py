@@ -113,11 +113,10 @@ def of_runs(store: Store) -> Alarms:
     """run failed, run late: what became of the newest run, planned or not. One that waits for people is not late."""
     if stopped := store.stopped_plans():
         yield "run failed", f"run {stopped[0].run_id} could not be planned: {stopped[0].error}"
-        return
     if (run := next(iter(store.runs(newest=1)), None)) is None:
         return
     audit = store.audit(run.run_id)
-    if run.state == "failed" and (audit is None or audit.passed):
+    if run.state == "failed" and (audit is None or audit.passed) and not stopped:
         yield "run failed", f"run {run.run_id} failed after its step {run.step}: {run.error}"
     hours = seconds_since(run.started_at) / 3600
     if run.state == "active" and hours > settings().run_alarm_hours and store.replay(run.run_id) is None:

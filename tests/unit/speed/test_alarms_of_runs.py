@@ -49,6 +49,8 @@ def test_a_run_that_takes_too_long_rings_and_one_that_waits_for_people_does_not(
     monkeypatch.setenv("TIDEMARK_RUN_ALARM_HOURS", "0")
     settings.cache_clear()
     assert "run monday began 0.0 hours ago; the last step that ended is plan" in ringing(store)["run late"]
+    store.plan_stopped("again", "sales.py:1: it does not import")
+    assert set(ringing(store)) == {"run late", "run failed"}
     store.progress("monday", "publish")
     store.begin_replay(Replay(run_id="again", wanted={}, reason="", asked_by="ada", preview={}))
     store.begin_run(Run(run_id="again", cut=1))
