@@ -1,5 +1,6 @@
 """
-Builds the dbt marts over a pin of the newest publication: pin -> build -> docs.
+Builds the dbt marts over a pin of the newest publication: pin -> build -> docs. The pin has what is built and audited,
+and nothing that came since: so marts are exact, and wait for no merge.
 
 **When.** After each publication (the asset `publication`; the partition key is the run that published). By hand:
 *Trigger*, without a key.
@@ -25,7 +26,7 @@ with DAG(
     **dag_arguments(Owner.ANALYTICS, [Tag.MODELS], __doc__, retries=2),
 ):
     chain(
-        PinnedStep(task_id="pin", arguments=("pin", "create", "--days", "7")),
+        PinnedStep(task_id="pin", arguments=("pin", "create", "--published", "--days", "7")),
         PinnedStep(task_id="build", arguments=("dbt", "build", "--pin")),
         PinnedStep(task_id="docs", arguments=("dbt", "docs", "--pin")),
     )

@@ -22,14 +22,18 @@ def pin() -> None:
 @click.argument("name", required=False)
 @click.option("--at", callback=instant, help="ISO 8601 time with its zone; default: now (--head).")
 @click.option("--head", is_flag=True, help="Now, which is the default.")
+@click.option("--published", is_flag=True, help="Only what is built and audited, nothing past the publication's cut.")
 @click.option("--days", type=click.IntRange(min=1), help="Retention drops the pin after so many days.")
 @json_option
-def create_pin(name: str | None, at: datetime | None, head: bool, days: int | None, as_json: bool) -> None:
+def create_pin(
+    name: str | None, at: datetime | None, head: bool, published: bool, days: int | None, as_json: bool
+) -> None:
     """Make the schema pin_NAME."""
-    if at and head:
-        raise click.UsageError("--at and --head exclude each other")
+    if head and (at or published):
+        raise click.UsageError("--head excludes --at and --published")
+    keep = timedelta(days=days) if days else None
     with ledger_step() as store, thrift() as execute:
-        made = pins.create(execute, project_views(), store, name, at, timedelta(days=days) if days else None)
+        made = pins.create(execute, project_views(), store, name, at, keep, is_published=published)
     if as_json:
         click.echo(json.dumps(pins.describe(made)))
     else:

@@ -1,6 +1,7 @@
 """Pins: a schema of read-only views that go on answering as the platform answered at one moment.
 
-(publication in force at t, highest lsn whose partials were committed by t, t as `now`) -> schema `pin_<name>`.
+(publication in force at t, highest lsn whose partials were committed by t, t as `now`) -> schema `pin_<name>`. One of
+what is published has the highest lsn that is built.
 Everything but the name is a literal that the program made; the name is checked by a pattern.
 """
 
@@ -32,19 +33,30 @@ def create(
     name: str | None = None,
     at: datetime | None = None,
     keep: timedelta | None = None,
+    *,
+    is_published: bool = False,
 ) -> Pin:
     """Pin the platform's answers as of `at` (default: now); `keep`: retention drops it after that time.
 
-    A name that is taken gives the same pin again, and finishes one that was left half made; with `at`: LedgerError.
+    is_published: without what came after the builds. A name that is taken gives the same pin again, and finishes one
+    that was left half made; with `at`: LedgerError.
     """
-    pin = begin(store, checked(name or f"p{datetime.now(UTC):%Y%m%d_%H%M%S}"), at, keep)
+    name = checked(name or f"p{datetime.now(UTC):%Y%m%d_%H%M%S}")
+    pin = begin(store, name, at, keep, is_published=is_published)
     if pin.state != DONE:
         give_names(execute, views, store, pin)
         pin = store.set_pin(pin.name, DONE)
     return pin
 
 
-def begin(store: Store, name: str, at: datetime | None = None, keep: timedelta | None = None) -> Pin:
+def begin(
+    store: Store,
+    name: str,
+    at: datetime | None = None,
+    keep: timedelta | None = None,
+    *,
+    is_published: bool = False,
+) -> Pin:
     """The pin without names in Spark's catalog: its row in the ledger, by which the read server answers."""
     pin = store.pin(name)
     if pin is not None and at is not None and pin.now != at:
@@ -56,7 +68,8 @@ def begin(store: Store, name: str, at: datetime | None = None, keep: timedelta |
     if publication is None:
         raise LedgerError(f"nothing was published by {at.isoformat()}, so there is nothing to pin")
     until = datetime.now(UTC) + keep if keep else None
-    return store.begin_pin(name, publication.id, head_at(store, publication, at), at, until)
+    head = built_upto(store, publication) if is_published else head_at(store, publication, at)
+    return store.begin_pin(name, publication.id, head, at, until)
 
 
 def come(at: datetime) -> datetime:
@@ -132,6 +145,11 @@ def describe(pin: Pin) -> dict[str, Any]:
     }
 
 
+def built_upto(store: Store, publication: Publication) -> int:
+    """The highest lsn that a view is built to; one that was held back is pinned with its partials up to there."""
+    return max((source.cut for source in store.sources(publication).values()), default=publication.cut)
+
+
 def head_at(store: Store, publication: Publication, at: datetime) -> int:
     """The highest lsn whose partials, and those of all lsns before it, were committed by `at`."""
     cuts = [source.cut for source in store.sources(publication).values()]
@@ -139,7 +157,7 @@ def head_at(store: Store, publication: Publication, at: datetime) -> int:
     computed = coverage.covered(head)
     while head + 1 in computed and (committed := computed[head + 1].at) is not None and committed <= at:
         head += 1
-    return max([head, *cuts])
+    return max(head, built_upto(store, publication))
 
 
 def give_names(execute: Execute, views: Views, store: Store, pin: Pin, only: str | None = None) -> None:

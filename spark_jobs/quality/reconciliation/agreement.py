@@ -166,8 +166,12 @@ def attribute(
     partials = _claim(view, compared, keys, causes, speed)
     still_differing = None
     if partials is not None:
-        remade = speed.with_partials(view, _remade(speed, view, causes, partials))
-        still_differing = compare(con, "FROM built", answer(remade, view), shape, "still_differing")
+        remade, left = speed.with_partials(view, _remade(speed, view, causes, partials)), "FROM built b"
+        if keys:  # the others' rows no such cause claims
+            con.execute(f"CREATE OR REPLACE TEMP TABLE in_doubt AS SELECT DISTINCT {listed(keys, D)} FROM in_question")
+            same = " AND ".join(f"b.{quote(k, D)} IS NOT DISTINCT FROM d.{quote(s, D)}" for s, k in keys.items())
+            remade, left = remade.with_keys(view, "in_doubt"), f"{left} SEMI JOIN in_doubt d ON {same}"
+        still_differing = compare(con, left, answer(remade, view), shape, "still_differing")
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE attributed AS SELECT d.*, c.cause FROM {compared.name} d LEFT JOIN claims c "
         f"ON {_same('c', 'd', keys.values())} AND NOT {_among(strays)} "

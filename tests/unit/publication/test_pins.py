@@ -1,6 +1,7 @@
 """Pins: which publication, which lsn, which name; and what a half-made one becomes."""
 
 import datetime as dt
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,17 @@ def test_a_time_before_a_publication_pins_the_one_before(store: Store, server: S
         pins.create(server, VIEWS, store, "never", at=first.done_at - HOUR)
     with pytest.raises(LedgerError, match="early exists already"):
         pins.create(server, VIEWS, store, "early", at=first.done_at)
+
+
+def test_a_pin_of_what_is_published_shows_nothing_past_the_cut(store: Store, server: Server) -> None:
+    pin = pins.create(server, VIEWS, store, "marts", is_published=True)
+    assert (pin.publication_id, pin.head) == (1, 2)
+    text = server.texts["pin_marts.orders_by_day"]
+    assert "VERSION AS OF 3" in text and "WHERE false" in text and "lsn >" not in text
+    sources = {**store.sources(1), "word_count": replace(store.sources(1)["word_count"], cut=1)}
+    store.finish_publication(store.begin_publication("batch", sources, cut=2).id)
+    assert pins.create(server, VIEWS, store, "held", is_published=True).head == 2
+    assert "lsn > 1 AND lsn <= 2" in server.texts["pin_held.word_count"], "a view that was held back"
 
 
 def test_a_half_made_pin_is_finished_with_its_first_literals(store: Store, server: Server) -> None:
