@@ -120,10 +120,17 @@ def of_task() -> duckdb.DuckDBPyConnection:
     """The connection of a Spark task's process: one thread, and disk for what its memory does not hold."""
     con = duckdb_session.connect()
     add_sketches(con)
-    con.execute(f"SET memory_limit = '{settings().task_memory_mb:d}MB'")
     con.execute("SET allocator_background_threads = true")  # else the process keeps what dropped tables held
-    con.execute(f"SET temp_directory = {quote_text(str(settings().tmp_dir / 'duckdb'), Dialect.DUCKDB)}")
+    _bound(con, settings().task_memory_mb)
     return con
+
+
+def _bound(con: duckdb.DuckDBPyConnection, memory_mb: int) -> None:
+    """Have it use the disk for what exceeds its memory."""
+    folder = settings().tmp_dir / "duckdb"
+    folder.parent.mkdir(parents=True, exist_ok=True)  # DuckDB makes the last folder alone
+    con.execute(f"SET memory_limit = '{memory_mb:d}MB'")
+    con.execute(f"SET temp_directory = {quote_text(str(folder), Dialect.DUCKDB)}")
 
 
 def drop(con: duckdb.DuckDBPyConnection, *names: str) -> None:
@@ -135,12 +142,15 @@ def drop(con: duckdb.DuckDBPyConnection, *names: str) -> None:
 def connect(
     relations: Mapping[str, Table | pa.Table | ds.Dataset], *, sketches: bool = False
 ) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with one relation per name, and where asked the functions of sketches. Raises NoTable."""
+    """A DuckDB connection with one relation per name, and where asked the functions of sketches. Raises NoTable.
+
+    What `check_memory_mb` does not hold is on disk.
+    """
     con = duckdb_session.connect(threads=2)
     if sketches:
         add_sketches(con)
     con.execute("SET preserve_insertion_order = false")
-    con.execute(f"SET temp_directory = {quote_text(str(settings().tmp_dir / 'duckdb'), Dialect.DUCKDB)}")
+    _bound(con, settings().check_memory_mb)
     for name, source in relations.items():
         con.register(name, source if isinstance(source, pa.Table | ds.Dataset) else dataset(source))
     return con

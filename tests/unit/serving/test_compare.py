@@ -1,9 +1,13 @@
 """Two answers are compared row by row, and the table of what differs has one shape whether anything does or not."""
 
+from pathlib import Path
+
 import pytest
 
 from spark_jobs.expressions import duckdb_session
 from spark_jobs.serving.compare import Shape, compare
+from spark_jobs.settings import settings
+from spark_jobs.storage import duckdb_reader
 
 LEFT = "SELECT 1::BIGINT AS k, DATE '2026-01-05' AS day, 2::BIGINT AS n_orders, 0.5::DOUBLE AS mean, ['a'] AS tags"
 VALUES = [("n_orders", "BIGINT"), ("mean", "DOUBLE"), ("tags", "VARCHAR[]")]
@@ -24,3 +28,16 @@ def test_the_columns_of_what_differs_are_the_same_for_no_rows(right: str, differ
 def test_a_value_within_its_tolerance_is_no_difference() -> None:
     nearly = LEFT.replace("0.5::", "0.5000000000001::")
     assert compare(duckdb_session.connect(), LEFT, nearly, SHAPE).differing == 0
+
+
+def test_answers_that_memory_does_not_hold_are_compared_on_disk(
+    platform_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_CHECK_MEMORY_MB", "64")
+    settings.cache_clear()
+    con = duckdb_reader.connect({})
+    rows = "SELECT range % 10 AS key, range AS n, repeat('x', 100) || range AS text FROM range(500_000)"
+    wrong = f"SELECT key, n, CASE WHEN n % 100_000 = 7 THEN 'y' ELSE text END AS text FROM ({rows})"
+    found = compare(con, rows, wrong, Shape(["key"], ["n", "text"], {}))
+    assert (found.rows, found.differing) == (500_000, 5)
+    assert [*(settings().tmp_dir / "duckdb").iterdir()], "it was more than memory holds"
