@@ -189,6 +189,10 @@ def test_the_publication_has_the_marts_built(fed: Platform) -> None:
     await_true(lambda: states() in (["success"], ["failed"]), 600, "no marts after the publication", every=1)
     assert states() == ["success"]
     assert fed.sql("SELECT count(*) FROM marts.market_days")[0][0] > 0
+    pin = [one for one in json.loads(fed.tidemark("pin", "list", "--json")) if one["schema"].startswith("pin_dbt_")][-1]
+    publications = json.loads(fed.tidemark("batch", "status", "--json"))["publications"]
+    [cut] = [one["cut"] for one in publications if one["id"] == pin["publication"]]
+    assert pin["head"] == cut > 0, "marts are made of what is published"
     fed.pause("marts")
 
 
