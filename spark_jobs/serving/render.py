@@ -84,10 +84,11 @@ class SparkTables:
         source, columns = self.sources[view.id], view.partial_schema.names
         column = quote(view.column, SPARK)
         fields = ", ".join(f"{column}.{quote(name, SPARK)} AS {quote(name, SPARK)}" for name in columns)
-        upper = f" AND lsn <= {self.head:d}" if self.head is not None else ""
-        where = f"view = '{view.column}' AND lsn > {source.cut:d}{upper}"
         if self.head is not None and self.head <= source.cut:
             where = "false"  # the optimizer leaves out what merges them
+        else:
+            upper = f" AND lsn <= {self.head:d}" if self.head is not None else ""
+            where = f"view = '{view.column}' AND lsn > {source.cut:d}{upper}"
         rows = f"SELECT {fields} FROM {tables.SPEED_PARTIALS} WHERE {where}"
         return sequences.counted_now(rows, SPARK, source.horizon, source.hot_keys)
 

@@ -13,7 +13,7 @@ class Work(BaseModel):
     thrift_memory_mb: Count = Field(2048, description="Heap of the Thrift server.")
     batch_memory_mb: Count = Field(2048, description="Heap of a batch job.")
     task_memory_mb: Count = Field(224, description="Memory of a batch task's engine; what exceeds it goes to disk.")
-    check_memory_mb: Count = Field(2048, description="The same of each engine of an audit, verify and explain.")
+    check_memory_mb: Count = Field(2048, description="The same of an engine outside of tasks: audit, verify, explain.")
     server_java_options: str = Field(
         "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
         " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000",

@@ -8,7 +8,7 @@ cause covers is `unexplained`, and stops the run.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -169,8 +169,8 @@ def attribute(
         remade, left = speed.with_partials(view, _remade(speed, view, causes, partials)), "FROM built b"
         if keys:  # the others' rows no such cause claims
             con.execute(f"CREATE OR REPLACE TEMP TABLE in_doubt AS SELECT DISTINCT {listed(keys, D)} FROM in_question")
-            same = " AND ".join(f"b.{quote(k, D)} IS NOT DISTINCT FROM d.{quote(s, D)}" for s, k in keys.items())
-            remade, left = remade.with_keys(view, "in_doubt"), f"{left} SEMI JOIN in_doubt d ON {same}"
+            left += f" SEMI JOIN in_doubt d ON {_same('b', 'd', keys.values(), keys)}"
+            remade = remade.with_keys(view, "in_doubt")
         still_differing = compare(con, left, answer(remade, view), shape, "still_differing")
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE attributed AS SELECT d.*, c.cause FROM {compared.name} d LEFT JOIN claims c "
@@ -237,5 +237,8 @@ def _among(differing: Comparison | None) -> str:
     return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {_same('o', 'd', differing.shape.keys)})"
 
 
-def _same(left: str, right: str, names: Iterable[str]) -> str:
-    return " AND ".join(f"{left}.{q} IS NOT DISTINCT FROM {right}.{q}" for q in (quote(n, D) for n in names)) or "true"
+def _same(left: str, right: str, names: Collection[str], there: Collection[str] | None = None) -> str:
+    """SQL: whether these columns agree; `there`: their names on the right, where those are others."""
+    pairs = zip(names, names if there is None else there, strict=True)
+    same = (f"{left}.{quote(one, D)} IS NOT DISTINCT FROM {right}.{quote(other, D)}" for one, other in pairs)
+    return " AND ".join(same) or "true"

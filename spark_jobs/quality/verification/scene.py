@@ -34,7 +34,9 @@ class Scene:
 
     @cached_property
     def cut(self) -> int:
-        """Of what readers see; a view may have another one, as after a rollback to before it was there."""
+        """The cut of the publication in force, 0 without one. A view that was held back has a lower one, and one that a
+        rollback left as it was a higher one.
+        """
         current = self.store.current_publication()
         return current.cut if current is not None and self.sources else 0
 

@@ -26,12 +26,17 @@ GOOD, BAD = 3, 4
 """Versions of the batch tables."""
 
 
+def write_versions(views: Views) -> None:
+    """The batch tables, with all versions up to BAD."""
+    for view in views:
+        for version in range(BAD + 1):
+            write_deltalake(tables.path(view.tables[0]), pa.table({"n": [version]}), mode="overwrite")
+
+
 @pytest.fixture
 def store(platform_home: Path, both: Views) -> Iterator[Store]:
     computed(dict.fromkeys(range(1, 10), dt.timedelta(0)), both)
-    for view in both:
-        for version in range(BAD + 1):
-            write_deltalake(tables.path(view.tables[0]), pa.table({"n": [version]}), mode="overwrite")
+    write_versions(both)
     with closing(ledger.open()) as opened:
         yield opened
 
@@ -91,9 +96,7 @@ def test_one_that_is_not_there_is_refused(server: Server, store: Store) -> None:
 @pytest.fixture
 def late(platform_home: Path) -> Iterator[tuple[Server, Store]]:
     """Publication 1 of one view; 2 brings another, which lacks partials of the first lsns; 3 has builds of both."""
-    for view in VIEWS:
-        for version in range(BAD + 1):
-            write_deltalake(tables.path(view.tables[0]), pa.table({"n": [version]}), mode="overwrite")
+    write_versions(VIEWS)
     landed(*range(1, 10))
     computed(dict.fromkeys(range(1, 9), dt.timedelta(0)), ONE)
     made = Server()
