@@ -26,9 +26,9 @@ from tests.bench.serve import BUSIEST, QUERIES, timed
 from tests.bench.stand import Stand, lag, stand
 from tests.platform import Platform, await_true
 
-EVERY = 600
-"""Seconds from one reading, and one batch run, to the next."""
-REPEATS, WARMING = 30, 10
+EVERY, READING = 600, 90
+"""Seconds from one batch run to the next, the last of them for a reading."""
+REPEATS, WARMING = 15, 5
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
 AIRFLOW = ("airflow-api", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
 PARTS = {"speed": ("speed",), "thrift": ("thrift",), "broker": ("broker",), "metastore": ("metastore",)}
@@ -71,10 +71,11 @@ def _rounds(place: Stand, rounds: int, say: Callable[[str], None]) -> Any:
         run = place.airflow("/dags/batch_layer/dagRuns", {"logical_date": None})["dag_run_id"]
         took = await_true(lambda run=run: _state(place, run) in ENDED, 3_000, f"{run} does not end", every=2)
         assert _state(place, run) == "success", place.why_failed("batch_layer", run)
-        time.sleep(max(EVERY - (time.monotonic() - began), 0))
+        time.sleep(max(EVERY - READING - (time.monotonic() - began), 0))
         before, counted = counted, _counted(place)
         reading = {"batch run, s": took} | _queries(place) | _steps(before, counted) | _sizes(place)
         say(f"{number}: {json.dumps({name: round(value, 2) for name, value in reading.items()})}")
+        time.sleep(max(EVERY - (time.monotonic() - began), 0))
         if number:
             yield reading
 
@@ -127,6 +128,8 @@ def _sizes(place: Platform) -> Reading:
     for part, programs in PARTS.items():
         processes = (process for program in programs for process in place.processes(program))
         found[f"memory of {part}, MiB"] = sum(map(_resident, processes)) / MIB
+    failed = place.airflow("/dags/~/dagRuns?state=failed&limit=1")
+    found["failed runs of any DAG"] = failed["total_entries"]
     home = place.settings.home
     found["ledger, MiB"] = (home / "ledger.db").stat().st_size / MIB
     found["Airflow's database, MiB"] = sum(one.stat().st_size for one in place.settings.airflow_dir.glob("*.db")) / MIB
