@@ -100,8 +100,12 @@ class Causes:
         return duckdb_reader.dataset(tables.facts(event_type)).to_table(names, filter=ds.field("lsn") <= self.new_cut)
 
     def settled_facts(self, view: View, lsns: pa.Array) -> Iterator[Facts]:
-        """The facts of those lsns, as the batch layer settled them."""
-        return _facts_where(view.event_types, ds.field("lsn").isin(lsns))
+        """The facts of those lsns, all between the cuts, as the batch layer settled them.
+
+        The cuts are told as well: a list of lsns rules no file out, and facts of years would be read for each view.
+        """
+        between = (ds.field("lsn") > self.old_cut) & (ds.field("lsn") <= self.new_cut)
+        return _facts_where(view.event_types, between & ds.field("lsn").isin(lsns))
 
 
 class UnbuiltCauses(Causes):

@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.contracts import row_types
 from spark_jobs.definitions.stored_view import batch_tables
@@ -13,8 +16,8 @@ from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source
 from spark_jobs.quality.reconciliation import agreement
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, Agreement, accepted, agree
-from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED
-from spark_jobs.storage import tables
+from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED, Causes
+from spark_jobs.storage import duckdb_reader, tables
 from tests.local_platform import START, Platform, change, event, market
 
 VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "trades", "word_count", "late_and_rejected"]
@@ -82,6 +85,21 @@ def test_a_late_duplicate_that_speed_no_longer_knew_moves_from_one_note_to_the_o
     found = agreed(platform, old)["late_and_rejected"]
     assert found.causes == {DUPLICATE: 2, UNEXPLAINED: 1}
     assert found.unexplained[0].startswith("event_type=page_viewed")
+
+
+def test_the_facts_of_earlier_builds_are_not_opened(platform_home: Path) -> None:
+    """Else an audit would cost what the whole history holds, once for each view."""
+    platform = landed([order(1)], [order(2)], [order(3)])
+    platform.build()
+    name = tables.facts("order_placed")
+    rows = duckdb_reader.dataset(name).to_table()
+    write_deltalake(tables.path(name), rows.filter(pc.less_equal(rows["lsn"], 2)), mode="overwrite")
+    [built_before] = DeltaTable(tables.path(name)).file_uris()
+    write_deltalake(tables.path(name), rows.filter(pc.greater(rows["lsn"], 2)), mode="append")
+    Path(built_before).unlink()
+    view = platform.views["orders_by_day"]
+    settled = Causes(2, 102, {}).settled(view, pa.chunked_array([range(3, 103)]))
+    assert settled["lsn"].to_pylist() == [3]
 
 
 def test_a_duplicate_inside_the_window_makes_no_difference(platform_home: Path) -> None:
