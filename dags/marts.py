@@ -5,7 +5,8 @@ and nothing that came since: so marts are exact, and wait for no merge.
 **When.** After each publication (the asset `publication`; the partition key is the run that published). By hand:
 *Trigger*, without a key.
 
-**When it is red.** The marts keep the rows of the last run; `serving.*` is not touched.
+**When it is red.** The marts that depend on what failed keep the rows of the last run, the others have new ones;
+`serving.*` is not touched. A failed test is not tried again: the pin would fail it again.
 
 | red task | what to do |
 |---|---|

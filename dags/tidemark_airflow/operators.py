@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from spark_jobs.orchestration.interface import AUDIT_FAILED, COMMAND_VARIABLE, DAG_RUN, MERGED, TRY_LATER
+from spark_jobs.orchestration.interface import CHECKS_FAILED, COMMAND_VARIABLE, DAG_RUN, MERGED, TRY_LATER
 from tidemark_airflow import command
 from tidemark_airflow.links import MergedLink, OutcomeLink, SqlLink, WithPage, data_docs_url, run_merged_into, run_url
 from tidemark_airflow.policy import PUBLICATION
@@ -140,7 +140,7 @@ class AuditStep(WithPage, BatchStep):
     def conclude(self, code: int, context: Context) -> None:
         docs = data_docs_url(self.page)
         self.log.info("Data Docs: %s", docs)
-        if code == AUDIT_FAILED:
+        if code == CHECKS_FAILED:
             raise AirflowFailException(
                 f"the audit failed, nothing was published, readers keep the last publication: {docs}"
             )
@@ -185,10 +185,20 @@ class TrainStep(TidemarkOperator):
 
 
 class PinnedStep(TidemarkOperator):
-    """A step over a pin: the pin's name, derived from the DAG run, is the last argument."""
+    """A step over a pin: the pin's name, derived from the DAG run, is the last argument.
+
+    A failed test of a mart is red without retry, because the pin keeps the rows that failed it.
+    """
 
     def arguments_of(self, context: Context) -> list[str]:
         return [*self.arguments, pin_of(context["dag_run"].run_id)]
+
+    def conclude(self, code: int, context: Context) -> None:
+        if code == CHECKS_FAILED:
+            raise AirflowFailException(
+                "tests of the models fail, and what depends on them was left as it was; the lines above name them"
+            )
+        super().conclude(code, context)
 
 
 def _also(context: Context) -> list[str]:

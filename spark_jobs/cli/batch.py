@@ -20,7 +20,7 @@ from spark_jobs.cli.step import json_option, ledger_step, run_id_of_option, run_
 from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.store import Busy, Merged, Store
 from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
-from spark_jobs.orchestration.interface import AUDIT_FAILED, DAY
+from spark_jobs.orchestration.interface import CHECKS_FAILED, DAY
 from spark_jobs.publication import served_sample
 from spark_jobs.publication.publish import publish
 from spark_jobs.publication.rollback import rollback
@@ -146,7 +146,7 @@ def audit_(run_id: str, accept: str | None, whole: bool) -> None:
         click.echo(f"run {run_id} passed" + (f" with {verdict.warnings} warnings: {docs}" if verdict else ""))
         return
     click.echo(f"run {run_id} did not pass; the current publication keeps serving. Data Docs: {docs}", err=True)
-    sys.exit(AUDIT_FAILED)
+    sys.exit(CHECKS_FAILED)
 
 
 @batch.command("publish")

@@ -7,7 +7,7 @@ that Airflow's environment imports.
 import re
 
 # Exit codes of `tidemark` that mean more than "it failed"; all of them are in docs/runbooks/exit-codes.md.
-AUDIT_FAILED = 3
+CHECKS_FAILED = 3
 SPEED_SILENT = 4
 ALARM_RAISED = 5
 MERGED = 6

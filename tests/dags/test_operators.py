@@ -122,6 +122,12 @@ def test_a_pin_is_named_after_its_run(tidemark: Put) -> None:
     assert words(folder) == ["dbt", "build", "--pin", pin_of("asset_triggered__2")]
 
 
+def test_a_failed_test_of_a_mart_is_red_at_once(tidemark: Put) -> None:
+    tidemark(f"exit {interface.CHECKS_FAILED}")
+    with pytest.raises(AirflowFailException, match="tests of the models fail"):
+        PinnedStep(task_id="build", arguments=("dbt", "build", "--pin")).execute(context("asset_triggered__2"))
+
+
 def test_training_is_given_the_model_and_the_run_that_published(tidemark: Put) -> None:
     folder = tidemark(RECORD)
     TrainStep(task_id="train").execute(context("r1", "2013-01-01"))
@@ -162,7 +168,7 @@ def test_a_plan_that_is_not_merged_links_no_run(tidemark: Put) -> None:
 
 def test_a_failed_audit_is_red_at_once_and_links_the_page_that_says_why(tidemark: Put) -> None:
     page = "validations/facts/order_placed/r-1/20260101T000000.0Z/5f.html"
-    tidemark(f'echo "Data Docs: file:///some/where/data_docs/{page}" >&2; exit {interface.AUDIT_FAILED}')
+    tidemark(f'echo "Data Docs: file:///some/where/data_docs/{page}" >&2; exit {interface.CHECKS_FAILED}')
     audit = AuditStep(task_id="audit", step="audit")
     with pytest.raises(AirflowFailException, match=f"/tidemark/docs/{page}"):
         audit.execute(context())
@@ -180,7 +186,7 @@ def test_each_step_of_a_run_links_what_came_of_its_views_and_their_sql() -> None
 
 @pytest.mark.parametrize("said", ["", "file:///x/data_docs/../../secrets.html", "file:///x/data_docs/a?b=.html"])
 def test_without_a_page_the_link_leads_to_the_index(tidemark: Put, said: str) -> None:
-    tidemark(f"echo '{said}'; exit {interface.AUDIT_FAILED}")
+    tidemark(f"echo '{said}'; exit {interface.CHECKS_FAILED}")
     audit = AuditStep(task_id="audit", step="audit")
     with pytest.raises(AirflowFailException, match=r"/tidemark/docs/$"):
         audit.execute(context())

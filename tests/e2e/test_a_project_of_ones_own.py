@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import main
+from spark_jobs.orchestration.interface import CHECKS_FAILED
 from tests.platform import Platform, await_true, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(900)]
@@ -102,3 +103,11 @@ def test_b13_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(s
     shop.tidemark("dbt", "docs")
     page = shop.settings.home / "dbt/docs/index.html"
     assert "sales_by_product" in page.read_text(), "dbt's sources and documentation name it"
+
+    singular = project / "dbt/tests/no_sales.sql"
+    singular.parent.mkdir()
+    singular.write_text("SELECT * FROM {{ ref('shop_days') }}")
+    assert shop.run("dbt", "build").returncode == CHECKS_FAILED, "trying again would not help"
+    broken = project / "dbt/models/marts/broken.sql"
+    broken.write_text("SELECT nothing_such FROM {{ ref('shop_days') }}")
+    assert shop.run("dbt", "build").returncode == 1

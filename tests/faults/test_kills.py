@@ -1,9 +1,17 @@
 """kill -9 of any process: the supervisor brings the part back, and nothing of the old one lives on."""
 
+import os
+import subprocess
+import time
+from typing import Any
+
 import psutil
 import pytest
 
-from tests.platform import Platform
+from infra.embedded import airflow
+from infra.embedded.supervisor import Supervisor
+from spark_jobs.orchestration.interface import SPEED_LAYER
+from tests.platform import Platform, await_true
 
 pytestmark = [pytest.mark.platform, pytest.mark.fault]
 
@@ -17,6 +25,8 @@ PARTS = (
     "airflow-dag-processor",
     "airflow-triggerer",
 )
+AWAY = 45
+"""Seconds; a task of Airflow's own settings gives up after 13 to 31."""
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -26,6 +36,27 @@ def test_a_killed_part_comes_back_alone(platform: Platform, part: str) -> None:
     psutil.Process(pid).kill()
     platform.await_ready(part, other_than=pid)
     assert [old for old in before if old.is_running() and old.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_task_that_begins_while_the_api_server_is_away_waits_for_it(platform: Platform) -> None:
+    """At each start the scheduler may be up first; what it began then was red before it had begun."""
+    platform.pause(SPEED_LAYER)
+    run = platform.airflow(f"/dags/{SPEED_LAYER}/dagRuns", {"logical_date": None})["dag_run_id"]
+    supervisor, part = Supervisor(platform.settings), "airflow-api"
+    supervisor.stop(part)
+    await_true(lambda: supervisor.states()[part].state == "STOPPED", 60, "the API server does not stop")
+    unpause = [str(airflow.BIN / "airflow"), "dags", "unpause", SPEED_LAYER]
+    subprocess.run(unpause, env={**os.environ, **airflow.environment(platform.settings)}, check=True)
+    time.sleep(AWAY)
+    supervisor.start(part)
+    await_true(lambda: platform.status()["ready"], 180, "the platform is not ready")
+
+    def task() -> dict[str, Any]:
+        (found,) = platform.airflow(f"/dags/{SPEED_LAYER}/dagRuns/{run}/taskInstances")["task_instances"]
+        return dict(found)
+
+    await_true(lambda: task()["state"] in ("success", "failed"), 180, f"{run} does not end", every=1)
+    assert task()["start_date"] is not None, "green, or red by what it has seen"
 
 
 @pytest.mark.parametrize("part", ["metastore", "speed"])
