@@ -40,11 +40,9 @@ def fit(spark: "SparkSession", names: tuple[str, ...], part: Part) -> Weights:
 
     columns = {name: part.features[:, i] for i, name in enumerate(names)}
     rows = spark.createDataFrame(pa.table(columns | {LABEL: part.labels.astype("float64")})).coalesce(1)
-    assembled = VectorAssembler(inputCols=list(names), outputCol=VECTOR).transform(rows).select(VECTOR, LABEL).persist()
-    try:
-        trained = _at_its_best(assembled)
-    finally:
-        assembled.unpersist()
+    assembled = VectorAssembler(inputCols=list(names), outputCol=VECTOR).transform(rows).select(VECTOR, LABEL)
+    # Else each of some 150 tasks is sent all rows: they are in the plan, whoever keeps what it gives.
+    trained = _at_its_best(assembled.localCheckpoint())
     weights = Weights.rounded(trained.intercept, names, trained.coefficients.toArray().tolist())
     if not all(map(math.isfinite, (weights.intercept, *weights.of.values()))):
         raise FitError(f"LinearSVC gave weights that are no numbers: {weights}")
