@@ -36,7 +36,7 @@ BROKEN = 1
 class TidemarkOperator(BaseOperator):
     """Runs `tidemark <arguments>`; its lines are the task's log, its exit code the task's state.
 
-    Exit code 75 (another run is at work) frees the slot and comes back later without using up a try; 6 (another run has
+    Exit code 3 (checks fail, as they would again) is red without retry; 75 (another run is at work) frees the slot and comes back later without using up a try; 6 (another run has
     done this one's days) skips the rest of the run. `remedies` names the command to run after a certain exit code; the
     task is red all the same.
     """
@@ -66,6 +66,8 @@ class TidemarkOperator(BaseOperator):
             raise AirflowRescheduleException(datetime.now(UTC) + _delay(context))
         if code == MERGED:
             raise AirflowSkipException("another run has done the days of this one; the line above says which")
+        if code == CHECKS_FAILED:
+            raise AirflowFailException("checks fail, and would fail again; the lines above name them")
         if code != 0:
             raise AirflowException(f"tidemark ended with exit code {code}; the lines above say why")
 
@@ -133,7 +135,7 @@ class PlanStep(BatchStep):
 
 
 class AuditStep(WithPage, BatchStep):
-    """The gate. A failed expectation is red without retry, because the same data would fail again."""
+    """The gate."""
 
     operator_extra_links = (*WithPage.operator_extra_links, *BatchStep.operator_extra_links)
 
@@ -185,20 +187,10 @@ class TrainStep(TidemarkOperator):
 
 
 class PinnedStep(TidemarkOperator):
-    """A step over a pin: the pin's name, derived from the DAG run, is the last argument.
-
-    A failed test of a mart is red without retry, because the pin keeps the rows that failed it.
-    """
+    """A step over a pin: the pin's name, derived from the DAG run, is the last argument."""
 
     def arguments_of(self, context: Context) -> list[str]:
         return [*self.arguments, pin_of(context["dag_run"].run_id)]
-
-    def conclude(self, code: int, context: Context) -> None:
-        if code == CHECKS_FAILED:
-            raise AirflowFailException(
-                "tests of the models fail, and what depends on them was left as it was; the lines above name them"
-            )
-        super().conclude(code, context)
 
 
 def _also(context: Context) -> list[str]:

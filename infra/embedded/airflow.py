@@ -29,6 +29,13 @@ MIGRATE = ROOT / "infra/airflow/migrate.py"
 ADMIN = "admin"
 CONNECTIONS = "connections.json"
 PARALLEL_TASKS = 3
+WORKERS = {
+    # How long an ended task may go unnoticed; 5 s by default, for each task.
+    "min_heartbeat_interval": "1",
+    # Tasks wait about 80 s for an API server that is not up yet or again, by default 13 to 31 and are red then.
+    "execution_api_retries": "20",
+    "execution_api_retry_wait_max": "8",
+}
 READ_BY_DAGS = (
     "views_folder",
     "schemas_folder",
@@ -118,13 +125,7 @@ def configuration(settings: Settings, secret: Mapping[str, str]) -> dict[str, di
         "dag_processor": {"parsing_processes": "1", "refresh_interval": "30", "min_file_process_interval": "30"},
         "scheduler": {"task_instance_heartbeat_timeout": "60", "orphaned_tasks_check_interval": "60"},
         "triggerer": {"capacity": "100"},
-        "workers": {
-            # How long an ended task may go unnoticed; 5 s by default, for each task.
-            "min_heartbeat_interval": "1",
-            # Tasks wait about 80 s for an API server that is not up yet or again, by default 13 to 31 and are red then.
-            "execution_api_retries": "20",
-            "execution_api_retry_wait_max": "8",
-        },
+        "workers": WORKERS,
         "logging": {"base_log_folder": str(home / "logs"), "colored_console_log": "False"},
         "usage_data_collection": {"enabled": "False"},
     }

@@ -69,6 +69,14 @@ def held(platform: Platform) -> dict[str, str]:
     return {one["law"].split()[0]: one["note"].partition(";")[0] for one in found if one["state"] == "holds"}
 
 
+def tells_failed_tests_from_broken_marts(platform: Platform, dbt: Path) -> None:
+    (dbt / "tests").mkdir()
+    (dbt / "tests/no_sales.sql").write_text("SELECT * FROM {{ ref('shop_days') }}")
+    assert platform.run("dbt", "build").returncode == CHECKS_FAILED, "trying again would not help"
+    (dbt / "models/marts/broken.sql").write_text("SELECT nothing_such")
+    assert platform.run("dbt", "build").returncode == 1, "something else than a test failed as well"
+
+
 def test_b13_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(shop: Platform, tmp_path: Path) -> None:
     project = shop.settings.project
     shop.tidemark("send", "sale_made", "--quiet", "--file", str(project / "demo/sale_made.jsonl"))
@@ -103,11 +111,4 @@ def test_b13_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(s
     shop.tidemark("dbt", "docs")
     page = shop.settings.home / "dbt/docs/index.html"
     assert "sales_by_product" in page.read_text(), "dbt's sources and documentation name it"
-
-    singular = project / "dbt/tests/no_sales.sql"
-    singular.parent.mkdir()
-    singular.write_text("SELECT * FROM {{ ref('shop_days') }}")
-    assert shop.run("dbt", "build").returncode == CHECKS_FAILED, "trying again would not help"
-    broken = project / "dbt/models/marts/broken.sql"
-    broken.write_text("SELECT nothing_such")
-    assert shop.run("dbt", "build").returncode == 1, "something else than a test failed as well"
+    tells_failed_tests_from_broken_marts(shop, project / "dbt")
