@@ -36,9 +36,9 @@ BROKEN = 1
 class TidemarkOperator(BaseOperator):
     """Runs `tidemark <arguments>`; its lines are the task's log, its exit code the task's state.
 
-    Exit code 3 (checks fail, as they would again) is red without retry; 75 (another run is at work) frees the slot and comes back later without using up a try; 6 (another run has
-    done this one's days) skips the rest of the run. `remedies` names the command to run after a certain exit code; the
-    task is red all the same.
+    Exit code 3 (checks fail, as they would again) is red without retry; 75 (another run is at work) frees the slot
+    and comes back later without using up a try; 6 (another run has done this one's days) skips the rest of the run.
+    `remedies` names the command to run after a certain exit code; the task is red all the same.
     """
 
     ui_color = "#d7ecef"

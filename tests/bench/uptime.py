@@ -1,7 +1,8 @@
 """UPTIME: hours of a whole platform at a steady rate, with a nightly run every ten minutes; what it costs over time.
 
 generator -> Kafka -> speed layer -> tables; every ten minutes a run of `batch_layer` by Airflow, and before the next a
-reading (point query, micro-batch and its steps, files, memory of each part). A row per figure: the first and the last quarter.
+reading (point query, micro-batch and its steps, files, memory of each part). A row per figure: the first and the last
+quarter.
 """
 
 import json
