@@ -1,73 +1,40 @@
 """The `tidemark` command: a table of sub-commands, each imported when it is called.
 
-`tidemark NAME ...` -> COMMANDS[NAME] -> a click command in spark_jobs/cli/. So `tidemark status` never loads Spark.
+`tidemark NAME ...` -> its entry in the table -> a click command. So `tidemark status` never loads Spark, and
+`tidemark --help` none of them.
 The town's own commands are there where the project is the town.
 Exit codes: docs/runbooks/exit-codes.md.
 """
 
 import sys
+from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any
 
 import click
 from pydantic import ValidationError
 
+from spark_jobs.cli.commands import OF_THE_TOWN, SECTIONS, Section
 from spark_jobs.settings import ProjectError, settings
-
-COMMANDS = {
-    "init": "spark_jobs.cli.project:init",
-    "demo": "spark_jobs.cli.demo:demo",
-    "up": "spark_jobs.cli.platform:up",
-    "down": "spark_jobs.cli.platform:down",
-    "status": "spark_jobs.cli.platform:status",
-    "alarms": "spark_jobs.cli.alarms:alarms",
-    "logs": "spark_jobs.cli.platform:logs",
-    "restart": "spark_jobs.cli.platform:restart",
-    "reset": "spark_jobs.cli.platform:reset",
-    "settings": "spark_jobs.cli.platform:show_settings",
-    "topics": "spark_jobs.cli.kafka:topics_",
-    "send": "spark_jobs.cli.kafka:send",
-    "speed": "spark_jobs.cli.speed:speed",
-    "batch": "spark_jobs.cli.batch:batch",
-    "retention": "spark_jobs.cli.maintain:retention",
-    "maintain": "spark_jobs.cli.maintain:maintain",
-    "replay": "spark_jobs.cli.replay:replay",
-    "quarantine": "spark_jobs.cli.quarantine:quarantine",
-    "retract": "spark_jobs.cli.corrections:retract",
-    "supersede": "spark_jobs.cli.corrections:supersede",
-    "restore": "spark_jobs.cli.corrections:restore",
-    "revisions": "spark_jobs.cli.corrections:revisions",
-    "erase": "spark_jobs.cli.erasure:erase",
-    "erasures": "spark_jobs.cli.erasure:erasures",
-    "drill": "spark_jobs.cli.drill:drill",
-    "model": "spark_jobs.cli.model:model",
-    "pin": "spark_jobs.cli.pin:pin",
-    "dbt": "spark_jobs.cli.dbt:dbt",
-    "sql": "spark_jobs.cli.sql:sql",
-    "query-server": "spark_jobs.cli.query_server:query_server",
-    "users": "spark_jobs.cli.query_server:users",
-    "schemas": "spark_jobs.cli.kafka:schemas",
-    "views": "spark_jobs.cli.view:views",
-    "view": "spark_jobs.cli.view:view",
-    "explain": "spark_jobs.cli.serving:explain_",
-    "agreement": "spark_jobs.cli.quality:agreement",
-    "verify": "spark_jobs.cli.quality:verify",
-}
-OF_THE_TOWN = {
-    "generate": "spark_jobs.sample.commands:generate",
-    "import": "spark_jobs.sample.commands:import_",
-}
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are named in COMMANDS and imported one by one."""
+    """A group whose commands are named in a table and imported one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_known())
+        return [name for section in _known().values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        command: click.Command | None = resolve_name(_known()[cmd_name]) if cmd_name in _known() else None
+        entries = (section[cmd_name] for section in _known().values() if cmd_name in section)
+        command: click.Command | None = next((resolve_name(f"spark_jobs.{one.target}") for one in entries), None)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A section per subject, the lines of all below each other."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, section in _known().items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), entry.line) for name, entry in section.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a file of the project that cannot be used ends it with exit code 1, and is the reason."""
@@ -78,9 +45,9 @@ class LazyGroup(click.Group):
             sys.exit(1)
 
 
-def _known() -> dict[str, str]:
+def _known() -> Mapping[str, Section]:
     try:
-        return COMMANDS | OF_THE_TOWN if settings().is_town else COMMANDS
+        return SECTIONS | OF_THE_TOWN if settings().is_town else SECTIONS
     except ValidationError as error:
         wrong = (": ".join((*(f"TIDEMARK_{name}".upper() for name in of["loc"]), of["msg"])) for of in error.errors())
         raise click.UsageError("\n".join(wrong)) from error

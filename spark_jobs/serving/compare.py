@@ -99,9 +99,13 @@ def compare(con: duckdb.DuckDBPyConnection, left: str, right: str, shape: Shape,
 
 def _digest(con: duckdb.DuckDBPyConnection, relation: str, shape: Shape) -> tuple[int, ...]:
     """Number of rows, and a digest of them in whatever order; where it agrees, they need not be compared one by one."""
-    row = f"hash({listed(shape.columns, D)})"
+    row = _hash(shape)
     [digest] = con.execute(f"SELECT count(*), sum({row}), bit_xor({row}) FROM {relation}").fetchall()
     return tuple(digest)
+
+
+def _hash(shape: Shape) -> str:
+    return f"hash({listed(shape.columns, D)})"
 
 
 def _doubles(con: duckdb.DuckDBPyConnection) -> set[str]:
@@ -118,6 +122,10 @@ def _none(shape: Shape) -> str:
 
 
 def _differing(shape: Shape, doubles: set[str]) -> str:
+    """Of many rows few differ: those whose hash one side has more often. They alone are compared one by one."""
+    signed = f"SELECT {_hash(shape)} AS row_hash, {{}} AS one FROM {{}}"
+    both = " UNION ALL ".join((signed.format("1", "left_rows"), signed.format("-1", "right_rows")))
+    few = f"FROM {{}} WHERE {_hash(shape)} IN (SELECT row_hash FROM odd)"
     keys = listed(shape.keys, D)
     order = ", ".join(f"{quote(name, D)} NULLS FIRST" for name in shape.values) or "1"
     number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS n"
@@ -129,8 +137,9 @@ def _differing(shape: Shape, doubles: set[str]) -> str:
     columns = ", ".join([*chosen, "coalesce(a.n, b.n) AS n", "a.n IS NOT NULL AS in_left",
                          "b.n IS NOT NULL AS in_right", *values])  # fmt: skip
     return (
-        f"WITH a AS ({rows.format('left_rows', 'right_rows')}), "
-        f"b AS ({rows.format('right_rows', 'left_rows')}) "
+        f"WITH odd AS (SELECT row_hash FROM ({both}) GROUP BY row_hash HAVING sum(one) <> 0), "
+        f"few_left AS ({few.format('left_rows')}), few_right AS ({few.format('right_rows')}), "
+        f"a AS ({rows.format('few_left', 'few_right')}), b AS ({rows.format('few_right', 'few_left')}) "
         f"SELECT {columns} FROM a FULL JOIN b ON a.n = b.n AND {join} "
         f"WHERE NOT (a.n IS NOT NULL AND b.n IS NOT NULL AND {same})"
     )

@@ -9,14 +9,27 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs.cli import COMMANDS, OF_THE_TOWN, main
+from spark_jobs.cli import main
+from spark_jobs.cli.commands import OF_THE_TOWN, SECTIONS
 from spark_jobs.settings import Settings, settings
 
+COMMANDS = {name: entry.line for section in (SECTIONS | OF_THE_TOWN).values() for name, entry in section.items()}
 
-@pytest.mark.parametrize("name", COMMANDS | OF_THE_TOWN)
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_exists_and_says_what_it_does(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None and command.get_short_help_str()
+
+
+def test_help_has_a_line_for_every_command_and_imports_none() -> None:
+    code = "import sys, spark_jobs.cli as c; c.main(['-h'], standalone_mode=False); print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown, modules = done.stdout.rsplit("\n", 2)[:2]
+    lines = [line.split(maxsplit=1) for line in shown.splitlines()]
+    assert [COMMANDS[name] for name in COMMANDS if [name, COMMANDS[name]] in lines] == list(COMMANDS.values())
+    assert max(map(len, shown.splitlines())) < 80
+    assert "spark_jobs.cli.commands" in modules and "spark_jobs.cli.step" not in modules and "pyarrow" not in modules
 
 
 def test_an_unknown_command_is_wrong_usage() -> None:

@@ -16,7 +16,7 @@ import importlib, pkgutil, sys
 from pathlib import Path
 import spark_jobs
 from spark_jobs.settings import ROOT
-from spark_jobs.cli import COMMANDS, main
+from spark_jobs.cli import main
 from spark_jobs.contracts.loader import project_contracts
 from spark_jobs.registry.models import load_models
 from spark_jobs.registry.views import project_views
@@ -26,7 +26,7 @@ views = project_views()
 assert sorted(views.served) == ["sales_by_day", "shopping_trips"], views.served
 assert sorted(project_contracts().event_types) == ["record_noted", "sale_made"]
 assert not load_models(views) and oracle_of_project() is None
-for name in COMMANDS:
+for name in main.list_commands(None):
     main.get_command(None, name)
 for package in [one.name for one in pkgutil.iter_modules(spark_jobs.__path__)]:
     if package not in ("sample", "views", "models"):

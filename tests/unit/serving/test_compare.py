@@ -30,6 +30,13 @@ def test_a_value_within_its_tolerance_is_no_difference() -> None:
     assert compare(duckdb_session.connect(), LEFT, nearly, SHAPE).differing == 0
 
 
+def test_a_row_that_is_there_more_often_is_a_difference() -> None:
+    left = "SELECT * FROM (VALUES (1, 'a'), (1, 'a'), (1, 'b'), (2, NULL)) AS rows(k, v)"
+    right = "SELECT * FROM (VALUES (1, 'a'), (1, 'b'), (1, 'b'), (2, NULL)) AS rows(k, v)"
+    found = compare(duckdb_session.connect(), left, right, Shape(["k"], ["v"], {}))
+    assert found.first(("left", "right")) == ["k=1: v a (left) b (right)"]
+
+
 def test_answers_that_memory_does_not_hold_are_compared_on_disk(
     platform_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
