@@ -29,6 +29,15 @@ class LazyGroup(click.Group):
         command: click.Command | None = next((resolve_name(f"spark_jobs.{one.target}") for one in entries), None)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; what is like an unknown name is named too, which click looks for among imported ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A section per subject, the lines of all below each other."""
         width = max(map(len, self.list_commands(ctx)))

@@ -41,7 +41,10 @@ class Figures:
 
 
 def _row(name: str, days: list[float], filling: int) -> Row:
-    """By weeks, as files of partials go up and down within one; the slope is the median one between two weeks."""
+    """By weeks, as files of partials go up and down within one; the slope is the median one between two weeks.
+
+    spread_percent: of those weeks; a slope far below it says little.
+    """
     filled = len(days) - filling
     steady = days[-(filled // 7 * 7) :] if filled >= 7 else days
     weeks = [statistics.mean(steady[first : first + 7]) for first in range(0, len(steady), 7)]
@@ -53,5 +56,6 @@ def _row(name: str, days: list[float], filling: int) -> Row:
         "first": weeks[0],
         "last": weeks[-1],
         "most": max(days),
+        "spread_percent": 100 * (max(weeks) - min(weeks)) / (statistics.mean(weeks) or 1),
         "slope_percent": 100 * statistics.median(slopes) * (len(weeks) - 1) / (statistics.mean(weeks) or 1),
     }

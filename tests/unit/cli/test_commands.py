@@ -32,8 +32,10 @@ def test_help_has_a_line_for_every_command_and_imports_none() -> None:
     assert "spark_jobs.cli.commands" in modules and "spark_jobs.cli.step" not in modules and "pyarrow" not in modules
 
 
-def test_an_unknown_command_is_wrong_usage() -> None:
+def test_an_unknown_command_is_wrong_usage_and_what_is_like_it_is_named() -> None:
     assert CliRunner().invoke(main, ["nonsense"]).exit_code == 2
+    done = CliRunner().invoke(main, ["statu"])
+    assert done.exit_code == 2 and "'status'" in done.output
 
 
 def test_status_starts_without_spark(tmp_path: Path) -> None:
