@@ -1,7 +1,7 @@
 """The `tidemark` command: a table of sub-commands, each imported when it is called.
 
 `tidemark NAME ...` -> its entry in the table -> a click command. So `tidemark status` never loads Spark, and
-`tidemark --help` none of them.
+`tidemark --help` no command.
 The town's own commands are there where the project is the town.
 Exit codes: docs/runbooks/exit-codes.md.
 """
