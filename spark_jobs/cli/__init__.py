@@ -22,11 +22,11 @@ class LazyGroup(click.Group):
     """A group whose commands are named in a table and imported one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in _known().values() for name in section]
+        return list(_entries())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entries = (section[cmd_name] for section in _known().values() if cmd_name in section)
-        command: click.Command | None = next((resolve_name(f"spark_jobs.{one.target}") for one in entries), None)
+        entry = _entries().get(cmd_name)
+        command: click.Command | None = entry and resolve_name(f"spark_jobs.{entry.target}")
         return command
 
     def resolve_command(
@@ -40,8 +40,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A section per subject, the lines of all below each other."""
-        width = max(map(len, self.list_commands(ctx)))
-        for title, section in _known().items():
+        width = max(map(len, _entries()))
+        for title, section in _sections().items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), entry.line) for name, entry in section.items()])
 
@@ -54,7 +54,11 @@ class LazyGroup(click.Group):
             sys.exit(1)
 
 
-def _known() -> Mapping[str, Section]:
+def _entries() -> Section:
+    return {name: entry for section in _sections().values() for name, entry in section.items()}
+
+
+def _sections() -> Mapping[str, Section]:
     try:
         return SECTIONS | OF_THE_TOWN if settings().is_town else SECTIONS
     except ValidationError as error:

@@ -122,7 +122,7 @@ def _none(shape: Shape) -> str:
 
 
 def _differing(shape: Shape, doubles: set[str]) -> str:
-    """Of many rows few differ: those whose hash one side has more often. They alone are compared one by one."""
+    """SELECT of the rows of a Comparison. Only rows whose hash one side has more often are compared one by one."""
     signed = f"SELECT {_hash(shape)} AS row_hash, {{}} AS one FROM {{}}"
     both = " UNION ALL ".join((signed.format("1", "left_rows"), signed.format("-1", "right_rows")))
     few = f"FROM {{}} WHERE {_hash(shape)} IN (SELECT row_hash FROM odd)"
