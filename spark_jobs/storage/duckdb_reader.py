@@ -6,6 +6,7 @@ table name, version -> delta-rs -> Arrow dataset -> DuckDB. Readers only: every 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,6 +26,8 @@ from spark_jobs.storage.data_files import Bounds, files_within
 
 Table = str | tuple[str, int | None]
 """A table's name, alone (its newest version) or with a version."""
+GROUP_MB = 16
+"""Of a file that is written; DuckDB's own groups have 122,880 rows, of whatever size."""
 
 
 class NoTable(LookupError):
@@ -161,3 +164,9 @@ def copy(rows: duckdb.DuckDBPyRelation, to: duckdb.DuckDBPyConnection, name: str
     to.register("copied", rows.to_arrow_reader())
     to.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM copied")
     to.unregister("copied")
+
+
+def write_file(rows: str, con: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Write what a SELECT gives into a Parquet file; groups go by bytes, as one of many long records exceeds memory."""
+    to = quote_text(str(file), Dialect.DUCKDB)
+    con.execute(f"COPY ({rows}) TO {to} (FORMAT parquet, ROW_GROUP_SIZE_BYTES '{GROUP_MB:d}MB')")

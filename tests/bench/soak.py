@@ -8,6 +8,7 @@ only where every answer at its end is that of the log alone.
 
 import datetime as dt
 import resource
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ from spark_jobs.storage import batch_tables, coverage, ddl, duckdb_reader, table
 from spark_jobs.storage.fencing import Fence
 from spark_jobs.storage.side_inputs import SideInputs
 from spark_jobs.storage.vacuum import vacuum
-from tests.bench.own_home import own_home
+from tests.bench.own_home import homed, own_home
 from tests.bench.soak_figures import Figures, Row
 from tests.local_platform import Platform, event
 
@@ -50,6 +51,7 @@ WINDOW = 180
 """Ids that the window holds, of three a micro-batch: by number, as its seconds would be those of the machine."""
 BEGAN = 2_860.0 * 7 * DAY
 """Midnight of a day at which a week of compaction begins."""
+CONTROL = "control"
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
 
 
@@ -68,6 +70,15 @@ class Timed:
             self.batch.commit(derived, control_rows)
 
 
+@dataclass(frozen=True)
+class Control:
+    """The tables as they were when all was there that uptime gives: what they take longer later is the machine's."""
+
+    home: Path
+    sources: dict[str, Source]
+    lsn: int
+
+
 class Uptime:
     """The speed layer's steps by a clock of one's own; `every`: seconds of it from one micro-batch to the next."""
 
@@ -81,6 +92,7 @@ class Uptime:
         self.writer = InProcessWriter(EVERY_SCHEMA, self.fence)
         self.window, self.lsn = _window(), 0
         self.nights: list[dt.datetime] = []
+        self.control: Control | None = None
 
     @property
     def now(self) -> float:
@@ -107,25 +119,29 @@ class Uptime:
         return row.set_column(at, row.schema.field(at), pa.array([today], pa.date32()))
 
     def ask(self) -> None:
-        """What a reader does, and what they leave behind, now."""
-        with self.figures.cpu("load of both hot tables by delta-rs, ms"):
-            loaded = [DeltaTable(tables.path(table)) for table in HOT]
-        with self.figures.cpu("point query by DuckDB, ms"):
-            answers = LocalAnswers(self.place.views, self._sources(), self.lsn)
-            answers.con.sql(f"FROM ({answers.answer(self.place.views[ASKED])}) WHERE {WHERE}").fetchall()
-            answers.con.close()
-        for name, table in zip(HOT, loaded, strict=True):
-            self.figures.add(f"files of {name}", len(table.file_uris()))
+        """What readers and a start find now, and in the control; what the micro-batches leave behind."""
+        self._ask(self._sources, self.lsn)
+        if control := self.control:
+            with homed(control.home):
+                self._ask(lambda: control.sources, control.lsn, of="the control, ")
+        for name in HOT:
+            self.figures.add(f"files of {name}", len(DeltaTable(tables.path(name)).file_uris()))
             self.figures.add(f"_delta_log of {name}", len(list(Path(tables.path(name), "_delta_log").iterdir())))
         self.figures.add("memory, MiB", _resident())
 
-    def start(self) -> None:
-        """What a start of the speed application reads."""
-        with self.figures.cpu("start, ms"):
+    def _ask(self, sources: Callable[[], dict[str, Source]], lsn: int, of: str = "") -> None:
+        with self.figures.cpu(f"{of}load of both hot tables by delta-rs, ms"):
+            for table in HOT:
+                DeltaTable(tables.path(table))
+        with self.figures.cpu(f"{of}point query by DuckDB, ms"):
+            answers = LocalAnswers(self.place.views, sources(), lsn)
+            answers.con.sql(f"FROM ({answers.answer(self.place.views[ASKED])}) WHERE {WHERE}").fetchall()
+            answers.con.close()
+        with self.figures.cpu(f"{of}start, ms"):  # what a start of the speed application reads
             land.create()
             head = land.log_end().lsn
             partials_table.restore_window(_window(), head)
-            floors = {view.column: source.cut for view in self.views if (source := self._sources().get(view.id))}
+            floors = {view.column: source.cut for view in self.views if (source := sources().get(view.id))}
             lacking = list(catch_up.all_gaps({view.column: 0 for view in self.views} | floors, 0))
         assert not lacking, lacking
 
@@ -141,6 +157,10 @@ class Uptime:
         for table in HOT:
             vacuum(tables.path(table), 0)
         self.figures.day += 1
+        if self.figures.day == self.figures.filling:
+            home = settings().home
+            shutil.copytree(settings().warehouse, home / CONTROL / Path(settings().warehouse).relative_to(home))
+            self.control = Control(home / CONTROL, self._sources(), self.lsn)
 
     def _built(self, parts: LocalAnswers, view: View) -> Source:
         """The view's partials up to now in a new version of its table."""
@@ -192,8 +212,6 @@ def soak(micro_batches: int, days: int, say: Callable[[str], None]) -> list[Row]
             uptime.micro_batch()
             if number % max(per_day // 10, 1) == 0:
                 uptime.ask()
-            if number % max(per_day // 3, 1) == 0:
-                uptime.start()
             if number % per_day == 0:
                 uptime.night()
                 say(f"{number:,} micro-batches, day {uptime.figures.day}: {_state(uptime)}")

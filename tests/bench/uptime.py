@@ -1,8 +1,8 @@
 """UPTIME: hours of a whole platform at a steady rate, with a nightly run every ten minutes; what it costs over time.
 
-generator -> Kafka -> speed layer -> tables; every ten minutes a run of `batch_layer` by Airflow, and before the next a
-reading (point query, micro-batch and its steps, files, memory of each part). A row per figure: the first and the last
-quarter.
+generator -> Kafka -> speed layer -> tables; every ten minutes, or as soon as the last one and its marts are done, a run
+of `batch_layer` by Airflow, and before the next a reading (point query, micro-batch and its steps, files, memory of
+each part), beside nothing but the stream. A row per figure: the first and the last quarter.
 """
 
 import json
@@ -11,7 +11,8 @@ import subprocess
 import time
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from tests.platform import Platform, await_true
 
 EVERY, READING = 600, 90
 """Seconds from one batch run to the next, the last of them for a reading."""
+NIGHTLY = ("batch_layer", "marts")
+"""What a reading waits for: its length grows with the history, and would colour what does not."""
 REPEATS, WARMING = 15, 5
 HOT = (tables.MASTER_LOG, tables.SPEED_PARTIALS)
 AIRFLOW = ("airflow-api", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
@@ -48,7 +51,7 @@ def uptime(minutes: int, rate: int, say: Callable[[str], None]) -> list[Row]:
         command = [ROOT / "tidemark", "generate", "--rate", str(rate), "--seed", "5"]
         with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL) as generator:
             try:
-                for reading in _rounds(place, minutes * 60 // EVERY, say):
+                for reading in _rounds(place, minutes * 60, say):
                     for name, number in reading.items():
                         readings[name].append(number)
             finally:
@@ -64,21 +67,33 @@ def _row(name: str, readings: list[float]) -> Row:
     return {"figure": name, "readings": len(readings), "first": first, "last": last, "most": max(readings)}
 
 
-def _rounds(place: Stand, rounds: int, say: Callable[[str], None]) -> Any:
+def _rounds(place: Stand, seconds: int, say: Callable[[str], None]) -> Iterator[Reading]:
     """A reading at the end of each round; the first round, in which everything is new and cold, gives none."""
     counted: dict[str, float] = {}
-    for number in range(rounds + 1):
+    until = time.monotonic() + EVERY + seconds
+    for number in count():
         began = time.monotonic()
         run = place.airflow("/dags/batch_layer/dagRuns", {"logical_date": None})["dag_run_id"]
         took = await_true(lambda run=run: _state(place, run) in ENDED, 3_000, f"{run} does not end", every=2)
         assert _state(place, run) == "success", place.why_failed("batch_layer", run)
         time.sleep(max(EVERY - READING - (time.monotonic() - began), 0))
+        await_true(lambda: not _at_work(place), 1_200, "the marts do not end", every=2)
+        reading_began, asked = _counted(place), _queries(place)
         before, counted = counted, _counted(place)
-        reading = {"batch run, s": took} | _queries(place) | _steps(before, counted) | _sizes(place)
+        alone = {f"{name} in readings": value for name, value in _steps(reading_began, counted).items()}
+        reading = {"batch run, s": took} | asked | _steps(before, counted) | alone | _sizes(place)
         say(f"{number}: {json.dumps({name: round(value, 2) for name, value in reading.items()})}")
         time.sleep(max(EVERY - (time.monotonic() - began), 0))
         if number:
             yield reading
+        if time.monotonic() >= until:
+            return
+
+
+def _at_work(place: Platform) -> int:
+    """Runs of the nightly DAGs that have not ended."""
+    states = "&".join(f"state={state}" for state in ("queued", "running"))
+    return sum(int(place.airflow(f"/dags/{dag}/dagRuns?limit=1&{states}")["total_entries"]) for dag in NIGHTLY)
 
 
 def _state(place: Platform, run: str) -> str:
@@ -107,7 +122,7 @@ def _counted(place: Platform) -> dict[str, float]:
 
 
 def _steps(before: dict[str, float], now: dict[str, float]) -> Reading:
-    """Per micro-batch and per record, since the reading before."""
+    """Per micro-batch."""
     grown = {name: value - before.get(name, 0.0) for name, value in now.items()}
     batches = grown["tidemark_micro_batches_total"]
     prefix = "tidemark_micro_batch_seconds_total/"

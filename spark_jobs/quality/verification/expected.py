@@ -21,7 +21,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.contracts.row_types import Partition
 from spark_jobs.engine import serving_plan
 from spark_jobs.engine.chained_view import Served
-from spark_jobs.expressions.dialect import Dialect, listed, quote_text
+from spark_jobs.expressions.dialect import Dialect, listed
 from spark_jobs.quality import recompute
 from spark_jobs.quality.recompute import Recomputed
 from spark_jobs.serving.local_answer import LocalAnswers
@@ -154,7 +154,7 @@ def write_records(log: ds.Dataset | pa.Table, head: int, to: Path) -> None:
             'ON l.topic = s.topic AND l.partition = s.partition AND l."offset" = s."offset"'
         )
     with duckdb_reader.connect({"log": log}) as con:
-        con.execute(f"COPY ({records}) TO {quote_text(str(to), Dialect.DUCKDB)}")
+        duckdb_reader.write_file(records, con, to)
 
 
 def until(log: ds.Dataset, head: int) -> Mapping[Partition, int]:

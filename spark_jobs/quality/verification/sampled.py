@@ -27,6 +27,7 @@ from spark_jobs.quality.verification.expected import (
     write_records,
 )
 from spark_jobs.quality.verification.scope import Scope, stored_names
+from spark_jobs.storage import duckdb_reader
 
 D = Dialect.DUCKDB
 MOST_RECORDS = 50_000
@@ -60,8 +61,8 @@ class SampledWay(SecondWay):
 
     def _by_oracle(self, view: View) -> Expected:
         file = self.folder / f"{view.id}.parquet"
-        to = quote_text(str(file), D)
-        self.facts.execute(f"COPY (SELECT * FROM {self._records} SEMI JOIN of_{view.id} USING ({PLACE})) TO {to}")
+        records = f"SELECT * FROM {self._records} SEMI JOIN of_{view.id} USING ({PLACE})"
+        duckdb_reader.write_file(records, self.facts, file)
         expected = by_oracle(self.oracle_over(file, self.cut), view)
         self.facts.register("answered", expected.rows)
         where = self.scope.condition(view, self.asked.sources[view.id], D)
