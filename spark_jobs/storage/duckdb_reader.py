@@ -26,8 +26,8 @@ from spark_jobs.storage.data_files import Bounds, files_within
 
 Table = str | tuple[str, int | None]
 """A table's name, alone (its newest version) or with a version."""
-GROUP_MB = 16
-"""Of a file that is written; DuckDB's own groups have 122,880 rows, of whatever size."""
+GROUP = "16MB"
+"""Of rows of a file that is written; DuckDB's own groups have 122,880 rows, of whatever size."""
 
 
 class NoTable(LookupError):
@@ -167,6 +167,6 @@ def copy(rows: duckdb.DuckDBPyRelation, to: duckdb.DuckDBPyConnection, name: str
 
 
 def write_file(rows: str, con: duckdb.DuckDBPyConnection, file: Path) -> None:
-    """Write what a SELECT gives into a Parquet file; groups go by bytes, as one of many long records exceeds memory."""
+    """Write what a SELECT gives into a Parquet file. Memory holds a group: so many bytes, however long rows are."""
     to = quote_text(str(file), Dialect.DUCKDB)
-    con.execute(f"COPY ({rows}) TO {to} (FORMAT parquet, ROW_GROUP_SIZE_BYTES '{GROUP_MB:d}MB')")
+    con.execute(f"COPY ({rows}) TO {to} (FORMAT parquet, ROW_GROUP_SIZE_BYTES '{GROUP}')")

@@ -68,9 +68,9 @@ def _row(name: str, readings: list[float]) -> Row:
 
 
 def _rounds(place: Stand, seconds: int, say: Callable[[str], None]) -> Iterator[Reading]:
-    """A reading at the end of each round; the first round, in which everything is new and cold, gives none."""
+    """A reading at the end of each round for so long after the first, in which everything is new and cold."""
     counted: dict[str, float] = {}
-    until = time.monotonic() + EVERY + seconds
+    until = float("inf")
     for number in count():
         began = time.monotonic()
         run = place.airflow("/dags/batch_layer/dagRuns", {"logical_date": None})["dag_run_id"]
@@ -86,6 +86,8 @@ def _rounds(place: Stand, seconds: int, say: Callable[[str], None]) -> Iterator[
         time.sleep(max(EVERY - (time.monotonic() - began), 0))
         if number:
             yield reading
+        else:
+            until = time.monotonic() + seconds
         if time.monotonic() >= until:
             return
 

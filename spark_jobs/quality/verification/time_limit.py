@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 
 from spark_jobs.quality.verification.findings import Finding, Law, Skipped, State
@@ -31,8 +32,8 @@ class TimeLimit:
 
     def looked(self, law: Law, check: Callable[[], Finding]) -> Finding:
         """The finding; an engine that is stopped at the end of the time may say so with any error."""
-        with _alarm(self.left):
-            finding = law.looked(check if self.left > 0 else self._over)
+        left = self.left
+        finding = law.looked(partial(_within, left, check) if left > 0 else self._over)
         return law.looked(self._over) if self.left <= 0 and finding.state is State.UNABLE else finding
 
     def _over(self) -> Finding:
@@ -41,6 +42,12 @@ class TimeLimit:
 
 class _TimeIsOver(Exception):
     """No TimeoutError: what asks over a connection would take it for its own, and ask again elsewhere."""
+
+
+def _within(seconds: float, check: Callable[[], Finding]) -> Finding:
+    """The alarm is for the check alone: what makes a finding of its error is not interrupted."""
+    with _alarm(seconds):
+        return check()
 
 
 @contextmanager

@@ -166,6 +166,20 @@ def test_what_is_at_work_when_the_time_is_over_ends_and_says_so() -> None:
     assert TimeLimit(None).looked(LAW, lambda: LAW.finding(1, [])).state is State.HOLDS
 
 
+def test_no_alarm_goes_off_while_the_finding_of_an_error_is_made() -> None:
+    """Else the end of the time would end the verification, where it comes just after an error."""
+
+    class Told(Exception):
+        def __str__(self) -> str:
+            return f"{signal.getitimer(signal.ITIMER_REAL)[0]:.0f} s to the alarm"
+
+    def fails() -> Finding:
+        raise Told
+
+    found = TimeLimit(60.0).looked(LAW, fails)
+    assert (found.state, found.note) == (State.UNABLE, "Told: 0 s to the alarm")
+
+
 def test_a_look_at_all_that_was_cut_off_goes_on_where_it_was(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
