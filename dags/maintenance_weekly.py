@@ -9,7 +9,7 @@ source. The settings `rebuild_schedule`, `rebuild_views`, `rebuild_parts` and `r
 
 | red task | what to do |
 |---|---|
-| `plan` | *up for reschedule* is no fault: another run is at work. Red: run `batch_layer` first, the log says why |
+| `plan` | *up for reschedule*, *skipped*: no faults (a run at work, nothing built). Red: run `batch_layer` first |
 | `build` | clear it: it resumes at the same cut |
 | `audit` | a view differs from what daily runs built: *Details -> Data Docs*, `./tidemark agreement`, the runbook |
 | `publish` | a daily run has published meanwhile: trigger a new run |

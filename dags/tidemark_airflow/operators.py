@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from spark_jobs.orchestration.interface import CHECKS_FAILED, COMMAND_VARIABLE, DAG_RUN, MERGED, TRY_LATER
+from spark_jobs.orchestration.interface import CHECKS_FAILED, COMMAND_VARIABLE, DAG_RUN, NOTHING_TO_DO, TRY_LATER
 from tidemark_airflow import command
 from tidemark_airflow.links import MergedLink, OutcomeLink, SqlLink, WithPage, data_docs_url, run_merged_into, run_url
 from tidemark_airflow.policy import PUBLICATION
@@ -37,7 +37,7 @@ class TidemarkOperator(BaseOperator):
     """Runs `tidemark <arguments>`; its lines are the task's log, its exit code the task's state.
 
     Exit code 3 (checks fail, as they would again) is red without retry; 75 (another run is at work) frees the slot
-    and comes back later without using up a try; 6 (another run has done this one's days) skips the rest of the run.
+    and comes back later without using up a try; 6 (there is nothing for this run to do) skips its rest.
     `remedies` names the command to run after a certain exit code; the task is red all the same.
     """
 
@@ -64,8 +64,8 @@ class TidemarkOperator(BaseOperator):
         """Turn the exit code into the task's state."""
         if code == TRY_LATER:
             raise AirflowRescheduleException(datetime.now(UTC) + _delay(context))
-        if code == MERGED:
-            raise AirflowSkipException("another run has done the days of this one; the line above says which")
+        if code == NOTHING_TO_DO:
+            raise AirflowSkipException("there is nothing for this run to do; the line above says why")
         if code == CHECKS_FAILED:
             raise AirflowFailException("checks fail, and would fail again; the lines above name them")
         if code != 0:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from spark_jobs.ledger.schema import Run
-from spark_jobs.ledger.store import LedgerError, Store
+from spark_jobs.ledger.store import LedgerError, NothingToDo, Store
 from spark_jobs.ledger.turns import TAKEN_OVER
 from spark_jobs.storage import coverage
 
@@ -64,13 +64,13 @@ def plan_rebuild(store: Store, views: Iterable[str], run_id: str, parts: int, or
     """Plan to build a part of the views once more, at the published cut: those whose last full build is longest ago.
 
     origin `raw`: after all raw records are decoded once more. The others stay as they are; so what differs from what is
-    published, differs without a reason.
+    published, differs without a reason. Raises NothingToDo where nothing is published yet.
     """
     if (known := store.run(run_id)) is not None:
         return store.begin_run(known)
     current, decoded = store.current_publication(), store.decoded_cut()
     if current is None or not current.cut:
-        raise LedgerError("nothing is built yet, so there is nothing to build once more")
+        raise NothingToDo("nothing is built yet, so there is nothing to build once more")
     if decoded != current.cut:
         raise LedgerError(
             f"facts go up to {decoded}, publication {current.id} to {current.cut}: `batch_layer` goes first"

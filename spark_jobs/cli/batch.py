@@ -18,7 +18,7 @@ from spark_jobs.batch.plan import describe, plan, plan_rebuild
 from spark_jobs.cli import replay_report, run_report
 from spark_jobs.cli.step import json_option, ledger_step, run_id_of_option, run_option, show, thrift
 from spark_jobs.ledger import view_lock
-from spark_jobs.ledger.store import Busy, Merged, Store
+from spark_jobs.ledger.store import Busy, NothingToDo, Store
 from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
 from spark_jobs.orchestration.interface import CHECKS_FAILED, DAY
 from spark_jobs.publication import served_sample
@@ -94,7 +94,7 @@ def _written_down(store: Store, run_id: str) -> Iterator[None]:
     """A plan that fails leaves no run whose failure could be told."""
     try:
         yield
-    except (Busy, Merged):
+    except (Busy, NothingToDo):
         raise
     except Exception as error:
         store.plan_stopped(run_id, (str(error) or repr(error)).splitlines()[0])

@@ -21,8 +21,8 @@ from rich.text import Text
 
 from spark_jobs.cli.page import plain
 from spark_jobs.ledger import store as ledger
-from spark_jobs.ledger.store import Busy, LedgerError, Merged, Store
-from spark_jobs.orchestration.interface import MERGED, RUN_ID, TRY_LATER
+from spark_jobs.ledger.store import Busy, LedgerError, NothingToDo, Store
+from spark_jobs.orchestration.interface import NOTHING_TO_DO, RUN_ID, TRY_LATER
 from spark_jobs.serving.formatting import Answer, Format, printable, text
 from spark_jobs.serving.sql import SqlError, ask, connect
 
@@ -81,8 +81,8 @@ def ledger_step(run_id: str | None = None) -> Iterator[Store]:
         yield store
     except Busy as error:
         _leave(str(error), TRY_LATER)
-    except Merged as error:
-        _leave(str(error), MERGED)
+    except NothingToDo as error:
+        _leave(str(error), NOTHING_TO_DO)
     except LedgerError as error:
         _failed(store, run_id, str(error))
         _leave(str(error), 1)

@@ -17,11 +17,11 @@ from spark_jobs.ledger.pins import Pins
 from spark_jobs.ledger.publications import Publications
 from spark_jobs.ledger.replays import Replays
 from spark_jobs.ledger.runs import Runs
-from spark_jobs.ledger.turns import Merged, RunActive
+from spark_jobs.ledger.turns import Merged, NothingToDo, RunActive
 from spark_jobs.ledger.verifications import Verifications
 from spark_jobs.ledger.view_versions import ViewVersions
 
-__all__ = ["Busy", "LedgerError", "Merged", "RunActive", "Store", "open"]
+__all__ = ["Busy", "LedgerError", "Merged", "NothingToDo", "RunActive", "Store", "open"]
 
 
 class Store(

@@ -30,7 +30,11 @@ class RunActive(Busy):
     """Another run is at work: try again when it has ended."""
 
 
-class Merged(LedgerError):
+class NothingToDo(LedgerError):
+    """There is nothing for this run, which is no fault."""
+
+
+class Merged(NothingToDo):
     """Another run has done the days of this one, which has nothing more to do."""
 
 

@@ -149,10 +149,10 @@ def test_a_merged_run_skips_the_rest_and_links_the_run_that_did_its_day(tidemark
     said = (
         f"tidemark: run r2 is {interface.MERGED_INTO} r1 (backfill__2013-01-01T00:00:00+00:00), which has done its days"
     )
-    tidemark(f"echo '{said}' >&2; exit {interface.MERGED}")
+    tidemark(f"echo '{said}' >&2; exit {interface.NOTHING_TO_DO}")
     with DAG(interface.BATCH_LAYER, schedule=None):
         plan = PlanStep(task_id="plan")
-    with pytest.raises(AirflowSkipException, match="another run has done the days of this one"):
+    with pytest.raises(AirflowSkipException, match="nothing for this run to do"):
         plan.execute(context())
     (link,) = PlanStep.operator_extra_links
     page = "/dags/batch_layer/runs/backfill__2013-01-01T00%3A00%3A00%2B00%3A00"

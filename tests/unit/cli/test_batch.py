@@ -16,6 +16,7 @@ from spark_jobs.cli import main
 from spark_jobs.ledger import store as ledger
 from spark_jobs.ledger.schema import Publication
 from spark_jobs.ledger.store import Store
+from spark_jobs.orchestration.interface import NOTHING_TO_DO
 from spark_jobs.settings import settings
 from spark_jobs.speed.alarms import of_runs
 
@@ -76,6 +77,14 @@ def test_what_the_settings_have_built_once_more_is_named_where_it_is_not_there(m
     settings.cache_clear()
     code, said = tidemark("batch", "plan", "--rebuild", "--run-id", "r1")
     assert code == 1 and "no view is called nothing" in said
+
+
+def test_where_nothing_is_built_yet_there_is_nothing_to_build_once_more_and_no_alarm() -> None:
+    """A platform that starts on the day of the weekly DAG is not at fault."""
+    code, said = tidemark("batch", "plan", "--rebuild", "--run-id", "r1")
+    assert code == NOTHING_TO_DO and "nothing is built yet" in said
+    with closing(ledger.open()) as store:
+        assert not store.stopped_plans()
 
 
 def test_a_step_without_a_plan_is_refused() -> None:
