@@ -6,7 +6,6 @@ run, what it built -> (Suite, the Relation at the exact version) one by one. Wha
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -28,9 +27,6 @@ from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.fact_slices import in_days
 from spark_jobs.storage.lsn_ranges import Range, joined, predicate, within
-
-if TYPE_CHECKING:
-    pass
 
 DUCKDB = Dialect.DUCKDB
 MANY_IDENTITIES = 5_000_000

@@ -8,7 +8,7 @@ cause covers is `unexplained`, and stops the run.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -21,6 +21,7 @@ from spark_jobs.expressions.dialect import Dialect, listed, quote
 from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source, with_unbuilt
 from spark_jobs.quality.reconciliation import rejects
+from spark_jobs.quality.reconciliation.by_keys import compare_by_keys, same
 from spark_jobs.quality.reconciliation.causes import (
     CORRECTED,
     DUPLICATE,
@@ -31,7 +32,7 @@ from spark_jobs.quality.reconciliation.causes import (
     Causes,
 )
 from spark_jobs.registry.views import Views
-from spark_jobs.serving.compare import Comparison, compare, counts_by_cause, shape_of
+from spark_jobs.serving.compare import Comparison, counts_by_cause, shape_of
 from spark_jobs.serving.local_answer import LocalAnswers
 from spark_jobs.storage import duckdb_reader
 
@@ -102,7 +103,7 @@ def _agreement(view: View, built: LocalAnswers, speed: LocalAnswers, causes: Cau
         _look_at(view, built, speed, causes)
         built, speed = built.with_keys(view, "looked_at"), speed.with_keys(view, "looked_at")
     duckdb_reader.copy(built.con.sql(built.own(view)), speed.con, "built")
-    compared = compare(speed.con, "FROM built", speed.own(view), shape_of(view))
+    compared = compare_by_keys(speed, view, LocalAnswers.own, shape_of(view))
     agreement = Agreement(view.id, causes.old_cut, causes.new_cut, compared.rows, compared.differing, {})
     if not compared.differing:
         return agreement
@@ -166,15 +167,14 @@ def attribute(
     partials = _claim(view, compared, keys, causes, speed)
     still_differing = None
     if partials is not None:
-        remade, left = speed.with_partials(view, _remade(speed, view, causes, partials)), "FROM built b"
+        remade, in_doubt = speed.with_partials(view, _remade(speed, view, causes, partials)), None
         if keys:  # the others' rows no such cause claims
             con.execute(f"CREATE OR REPLACE TEMP TABLE in_doubt AS SELECT DISTINCT {listed(keys, D)} FROM in_question")
-            left += f" SEMI JOIN in_doubt d ON {_same('b', 'd', keys.values(), keys)}"
-            remade = remade.with_keys(view, "in_doubt")
-        still_differing = compare(con, left, answer(remade, view), shape, "still_differing")
+            in_doubt = ("in_doubt", keys)
+        still_differing = compare_by_keys(remade, view, answer, shape, "still_differing", in_doubt)
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE attributed AS SELECT d.*, c.cause FROM {compared.name} d LEFT JOIN claims c "
-        f"ON {_same('c', 'd', keys.values())} AND NOT {_among(strays)} "
+        f"ON {same('c', 'd', keys.values())} AND NOT {_among(strays)} "
         f"AND NOT (c.rank < {len(OF_PARTIALS)} AND {_among(still_differing)}) "
         "QUALIFY row_number() OVER (PARTITION BY d.rowid ORDER BY c.rank) = 1"
     )
@@ -221,7 +221,7 @@ def _remade(speed: LocalAnswers, view: View, causes: Causes, in_question: pa.Tab
     names = in_question.column_names
     speed.con.register("in_question", in_question)
     speed.con.register("settled", causes.settled(view, in_question["lsn"]))
-    both = _same("s", "q", names)
+    both = same("s", "q", names)
     speed.con.execute(
         f"CREATE OR REPLACE TEMP TABLE remade AS WITH q AS (SELECT DISTINCT {listed(names, D)} FROM in_question) "
         f"SELECT s.* FROM ({speed.speed(view)}) s ANTI JOIN q ON {both} "
@@ -234,11 +234,4 @@ def _among(differing: Comparison | None) -> str:
     """SQL: whether a row `d` has the key of one that differs there."""
     if differing is None:
         return "false"
-    return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {_same('o', 'd', differing.shape.keys)})"
-
-
-def _same(left: str, right: str, names: Collection[str], there: Collection[str] | None = None) -> str:
-    """SQL: whether these columns agree; `there`: their names on the right, where those are others."""
-    pairs = zip(names, names if there is None else there, strict=True)
-    same = (f"{left}.{quote(one, D)} IS NOT DISTINCT FROM {right}.{quote(other, D)}" for one, other in pairs)
-    return " AND ".join(same) or "true"
+    return f"EXISTS (SELECT 1 FROM {differing.name} o WHERE {same('o', 'd', differing.shape.keys)})"

@@ -1,6 +1,7 @@
 """Each row in which batch and speed differ is explained by the records behind it, or named as unexplained."""
 
 import datetime as dt
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from spark_jobs.contracts import row_types
 from spark_jobs.definitions.stored_view import batch_tables
 from spark_jobs.ledger.runs import UNEXPLAINED
 from spark_jobs.ledger.source import Source
-from spark_jobs.quality.reconciliation import agreement
+from spark_jobs.quality.reconciliation import agreement, by_keys
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED, Causes
 from spark_jobs.storage import duckdb_reader, tables
@@ -22,6 +23,13 @@ from tests.local_platform import START, Platform, change, event, market
 
 VIEWS = ["orders_by_hour", "orders_by_day", "orders_by_colour", "sessions", "trades", "word_count", "late_and_rejected"]
 Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True, params=["at once", "key by key"])
+def portions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What differs, and why, is the same where memory does not hold all rows at once."""
+    if request.param == "key by key":
+        monkeypatch.setattr(by_keys, "BYTES_OF_ROW", sys.maxsize)
 
 
 def landed(*batches: list[dict[str, Any]], views: Sequence[str] = VIEWS) -> Platform:
