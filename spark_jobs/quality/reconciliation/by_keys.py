@@ -6,6 +6,8 @@ that one query sorts has to be in DuckDB's memory; for other answers it does wit
 
 from collections.abc import Callable, Collection, Mapping
 
+import duckdb
+
 from spark_jobs.definitions.bound_view import SequenceView, View
 from spark_jobs.expressions.dialect import Dialect, quote
 from spark_jobs.serving.compare import Comparison, Shape, compare
@@ -15,7 +17,7 @@ from spark_jobs.settings import settings
 D = Dialect.DUCKDB
 MIB = 2**20
 BYTES_OF_ROW = 4096
-"""Of `check_memory_mb`, for each row of a sequence view that is resolved at once; 750 were too few for `trades`."""
+"""Of `check_memory_mb`, for each row of a sequence view that is resolved at once; 920 were too few for `trades`."""
 
 
 def compare_by_keys(
@@ -35,12 +37,11 @@ def compare_by_keys(
         relation, names = keys
         left += f" SEMI JOIN {relation} k ON {same('b', 'k', names.values(), names)}"
         speed = speed.with_keys(view, relation)
-    [(rows,)] = con.execute(f"SELECT count(*) FROM ({left})").fetchall()
-    at_once = max(settings().check_memory_mb * MIB // BYTES_OF_ROW, 1)
-    if rows <= at_once or not isinstance(view, SequenceView):
+    at_once = settings().check_memory_mb * MIB // BYTES_OF_ROW
+    if not isinstance(view, SequenceView) or _count(con, left) <= at_once:
         return compare(con, left, answer(speed, view), shape, name)
     parts = _in_parts(speed, view, shape, left, at_once)
-    of_part = f"FROM ({left}) b SEMI JOIN part k ON b.{quote(shape.keys[0], D)} = k.key"
+    of_part = f"FROM built b SEMI JOIN part k ON b.{quote(shape.keys[0], D)} = k.key"
     compared = differing = 0
     for made, part in enumerate(parts):
         con.execute("CREATE OR REPLACE TEMP TABLE part AS SELECT key FROM parts WHERE part = ?", [part])
@@ -49,6 +50,11 @@ def compare_by_keys(
         con.execute(f"{into} FROM of_part")
         compared, differing = compared + found.rows, differing + found.differing
     return Comparison(con, shape, name, compared, differing)
+
+
+def _count(con: duckdb.DuckDBPyConnection, rows: str) -> int:
+    [(count,)] = con.execute(f"SELECT count(*) FROM ({rows})").fetchall()
+    return int(count)
 
 
 def _in_parts(speed: LocalAnswers, view: SequenceView, shape: Shape, left: str, at_once: int) -> list[int]:

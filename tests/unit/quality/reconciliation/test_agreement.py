@@ -1,7 +1,6 @@
 """Each row in which batch and speed differ is explained by the records behind it, or named as unexplained."""
 
 import datetime as dt
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from spark_jobs.ledger.source import Source
 from spark_jobs.quality.reconciliation import agreement, by_keys
 from spark_jobs.quality.reconciliation.agreement import ACCEPTED, LATE, Agreement, accepted, agree
 from spark_jobs.quality.reconciliation.causes import CORRECTED, DUPLICATE, NOT_COVERED, Causes
+from spark_jobs.settings import settings
 from spark_jobs.storage import duckdb_reader, tables
 from tests.local_platform import START, Platform, change, event, market
 
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 def portions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What differs, and why, is the same where memory does not hold all rows at once."""
     if request.param == "key by key":
-        monkeypatch.setattr(by_keys, "BYTES_OF_ROW", sys.maxsize)
+        monkeypatch.setattr(by_keys, "BYTES_OF_ROW", settings().check_memory_mb * by_keys.MIB)
 
 
 def landed(*batches: list[dict[str, Any]], views: Sequence[str] = VIEWS) -> Platform:
