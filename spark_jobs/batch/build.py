@@ -116,8 +116,8 @@ def _wanted(tasks: Iterable[BuildTask]) -> list[Wanted]:
     """What the tasks read: views that want the same facts are together."""
     views: dict[Slice, list[BuildTask]] = {}
     for task in tasks:
-        above = task.base.cut if task.mode in (BuildMode.MERGE, BuildMode.RESOLVE) else 0
-        views.setdefault(Slice(task.cut, above, task.days or None), []).append(task)
+        above = 0 if task.mode is BuildMode.FULL else task.base.cut
+        views.setdefault(Slice(task.cut, above, task.days), []).append(task)
     return [Wanted(facts, tuple(task.view for task in of), horizon=_horizons(of)) for facts, of in views.items()]
 
 

@@ -1,4 +1,4 @@
-"""Choose each view's build mode: everything, the touched buckets, a merge, a re-resolution, or nothing. Pure.
+"""Choose each view's build mode: everything, a merge, some days again, a re-resolution, or nothing. Pure.
 
 run + current sources + days with new facts -> one BuildTask per view.
 """
@@ -20,15 +20,18 @@ Days = Mapping[str, Iterable[str]]
 
 class BuildMode(StrEnum):
     FULL = "full"  # from all facts
-    BUCKETS = "buckets"  # the touched days, from all their facts
     MERGE = "merge"  # what was built, and the partials of the new facts
+    BUCKETS = "buckets"  # the same, but some days from all their facts
     RESOLVE = "resolve"  # a sequence: touched keys from their first touched stretch on
     SAME = "same"  # nothing touched it: the version stands, at the new cut
 
 
 @dataclass(frozen=True)
 class BuildTask:
-    """`days`: those to build again (BUCKETS). `base`: what was built; its versions are None if nothing was."""
+    """base: what was built; its versions are None if nothing was. days: those to build again from all their facts.
+
+    touched: of an aggregate with a bucket, those days, and those of new facts.
+    """
 
     view: View
     run_id: str
@@ -37,6 +40,7 @@ class BuildTask:
     cut_at: datetime | None
     base: Source
     days: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
 
 
 def days_together(parts: Iterable[Days]) -> dict[str, list[str]]:
@@ -56,17 +60,18 @@ def build_task(view: View, run: Run, base: Source, new: Days, changed: Days) -> 
     redone = run.summary.get(FROM_FACTS, [])
     forced = run.days if FROM_FACTS not in run.summary or view.id in redone else ()
     touched, replaced = ({day for name in view.event_types for day in days.get(name, ())} for days in (new, changed))
-    days: list[str] = []
+    again = {*replaced, *forced} if view.bucket else set[str]()
     is_full = run.mode == "full" and view.id in run.summary.get(REBUILT, [view.id])
     if is_full or base.batch_version is None or (view.id in redone and not view.bucket):
         mode = BuildMode.FULL
-    elif view.bucket:
-        days = sorted({*touched, *replaced, *forced})
-        mode = BuildMode.BUCKETS if days else BuildMode.SAME
+    elif again:
+        mode = BuildMode.BUCKETS
     elif replaced:
         mode = BuildMode.FULL  # what was merged or resolved cannot be taken out again
     elif not touched:
         mode = BuildMode.SAME
     else:
         mode = BuildMode.MERGE if isinstance(view, AggregateView) else BuildMode.RESOLVE
-    return BuildTask(view, run.run_id, mode, run.cut, run.cut_at, base, tuple(days))
+    days = sorted(again) if mode is BuildMode.BUCKETS else ()
+    of_bucket = sorted({*touched, *again}) if view.bucket else ()
+    return BuildTask(view, run.run_id, mode, run.cut, run.cut_at, base, tuple(days), tuple(of_bucket))

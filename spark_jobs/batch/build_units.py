@@ -57,8 +57,8 @@ def _of_aggregate(task: BuildTask, view: AggregateView, staged: Staged) -> list[
         return _units(task, staged, everything, [])
     [(table, version)] = task.base.tables(view)
     built = keyed_files(table, version, view.ordered_by)
-    if task.mode is BuildMode.BUCKETS:
-        days = [date.fromisoformat(day) for day in task.days]
+    if view.bucket:
+        days = [date.fromisoformat(day) for day in task.touched]
         return _units(task, staged, everything, [file for file in built if file.has_any_of(days)])
     return [unit for keys, files in apart(view.ordered_by, built) for unit in _units(task, staged, keys, files)]
 
@@ -71,7 +71,7 @@ def _units(task: BuildTask, staged: Staged, keys: KeyRange, files: Sequence[Keye
         tuple(staged.files),
         built=(_addresses(files),) if files else (),
         without=task.days,
-        may_stay=task.mode is BuildMode.MERGE and bool(files),
+        may_stay=bool(files) and not task.days,
     )
     return _in_ranges(unit, staged, files)
 

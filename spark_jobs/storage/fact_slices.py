@@ -18,29 +18,33 @@ from spark_jobs.storage.data_files import Bounds, files_within
 
 @dataclass(frozen=True)
 class Slice:
-    """Facts with an lsn in (above, upto]; of these days (ISO dates), or of all where `days` is None."""
+    """Facts with an lsn in (above, upto], and of these `days` (ISO dates) the older ones too."""
 
     upto: int
     above: int = 0
-    days: tuple[str, ...] | None = None
+    days: tuple[str, ...] = ()
 
     def expression(self) -> ds.Expression:
-        lsn = ds.field("lsn")
-        wanted = (lsn <= self.upto) & (lsn > self.above)
-        if self.days is None:
-            return wanted
-        return wanted & ds.field("day").isin(pa.array(map(date.fromisoformat, self.days), pa.date32()))
+        lsn, wanted = ds.field("lsn"), ds.field("lsn") > self.above
+        if self.days:
+            wanted |= ds.field("day").isin(pa.array(map(date.fromisoformat, self.days), pa.date32()))
+        return wanted & (lsn <= self.upto)
+
+    def bounds(self) -> list[Bounds]:
+        """A file that can hold such facts is within one of these."""
+        days = [(day, day) for day in map(date.fromisoformat, self.days)]
+        new: list[Bounds] = [{"lsn": [(self.above + 1, self.upto)]}] if self.above < self.upto else []
+        return new + ([{"lsn": [(1, self.above)], "day": days}] if days and self.above else [])
 
     def files(self, event_type: str) -> dict[str, int]:
         """The addresses of the files that can hold such facts, and how many rows each has."""
         table = tables.facts(event_type)
-        if self.above >= self.upto or not duckdb_reader.exists(table):
-            return {}
-        days = None if self.days is None else [(day, day) for day in map(date.fromisoformat, self.days)]
-        bounds: Bounds = {"lsn": [(self.above + 1, self.upto)]} | ({"day": days} if days else {})
-        files = files_within(DeltaTable(tables.path(table)), bounds)
-        addresses = (f"{tables.path(table)}/{path}" for path in files["path"].to_pylist())
-        return dict(zip(addresses, files["num_records"].to_pylist(), strict=True))
+        found: dict[str, int] = {}
+        for bounds in self.bounds() if duckdb_reader.exists(table) else ():
+            files = files_within(DeltaTable(tables.path(table)), bounds)
+            addresses = (f"{tables.path(table)}/{path}" for path in files["path"].to_pylist())
+            found |= zip(addresses, files["num_records"].to_pylist(), strict=True)
+        return found
 
 
 def in_days(days: Iterable[str], column: str = "day") -> str:
@@ -51,8 +55,7 @@ def in_days(days: Iterable[str], column: str = "day") -> str:
 
 def filtered(facts: pa.Table, wanted: Slice) -> pa.Table:
     """The facts of the slice; the same table where all are."""
-    if wanted.days is None:
-        lsns = pc.min_max(facts["lsn"]).as_py()
-        if lsns["min"] is None or (lsns["min"] > wanted.above and lsns["max"] <= wanted.upto):
-            return facts
+    lsns = pc.min_max(facts["lsn"]).as_py()
+    if lsns["min"] is None or (lsns["min"] > wanted.above and lsns["max"] <= wanted.upto):
+        return facts
     return facts.filter(wanted.expression())

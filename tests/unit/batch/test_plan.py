@@ -84,8 +84,11 @@ def test_each_view_gets_the_least_work_that_is_right() -> None:
     assert bucketed.bucket and not merged.bucket
     assert build_task(bucketed, run(), UNBUILT, NEW, {}).mode is BuildMode.FULL
     assert build_task(bucketed, run("full"), BUILT, NEW, {}).mode is BuildMode.FULL
-    touched = build_task(bucketed, run(days=("2026-01-01",)), BUILT, NEW, {"order_placed": ["2026-01-02"]})
-    assert (touched.mode, touched.days) == (BuildMode.BUCKETS, ("2026-01-01", "2026-01-02", "2026-01-05"))
+    new = build_task(bucketed, run(), BUILT, NEW, {})
+    assert (new.mode, new.days, new.touched) == (BuildMode.MERGE, (), ("2026-01-05",))
+    again = build_task(bucketed, run(days=("2026-01-01",)), BUILT, NEW, {"order_placed": ["2026-01-02"]})
+    assert (again.mode, again.days) == (BuildMode.BUCKETS, ("2026-01-01", "2026-01-02"))
+    assert again.touched == ("2026-01-01", "2026-01-02", "2026-01-05")
     assert build_task(merged, run(), BUILT, NEW, {}).mode is BuildMode.MERGE
     assert build_task(sequence, run(), BUILT, NEW, {}).mode is BuildMode.RESOLVE
     assert build_task(other, run(days=("2026-01-01",)), BUILT, NEW, {}).mode is BuildMode.SAME
@@ -101,7 +104,7 @@ def test_a_replay_from_facts_forces_its_days_on_the_views_it_names_alone() -> No
     assert (forced.mode, forced.days) == (BuildMode.BUCKETS, ("2026-01-01",))
     assert build_task(merged, replay, BUILT, {}, {}).mode is BuildMode.FULL
     assert build_task(other, replay, BUILT, {}, {}).mode is BuildMode.SAME
-    assert build_task(other, replay, BUILT, NEW, {}).days == ("2026-01-05",), "what is new is built all the same"
+    assert build_task(other, replay, BUILT, NEW, {}).touched == ("2026-01-05",), "what is new is built all the same"
 
 
 def test_replaced_facts_rebuild_what_cannot_be_taken_out_again() -> None:
