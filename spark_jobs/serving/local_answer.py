@@ -35,10 +35,11 @@ class LocalAnswers:
         self.sources, self.head, self.now = sources, head, now
         self.in_force = [view for view in views if view.id in sources]
         self.con = duckdb_reader.connect({}, sketches=True)
-        self._opened: dict[duckdb_reader.Table, str] = {}
+        self._opened: dict[duckdb_reader.Table, tuple[str, ds.Dataset]] = {}
         self._added: dict[str, tuple[str, ds.Dataset]] = {}
         self._partials: dict[str, str] = {}
         self._keys: dict[str, str] = {}
+        self._bounds: dict[str, ds.Expression] = {}
 
     def with_partials(self, view: View, relation: str) -> "LocalAnswers":
         """The same sources, but the view's speed partials are those of a relation of `con`."""
@@ -46,10 +47,14 @@ class LocalAnswers:
         other._partials = {view.id: relation}
         return other
 
-    def with_keys(self, view: View, relation: str) -> "LocalAnswers":
-        """The same sources, but of the view only the stored keys in a relation of `con`."""
+    def with_keys(self, view: View, relation: str, bounds: ds.Expression | None = None) -> "LocalAnswers":
+        """The same sources, but of the view only the stored keys in a relation of `con`.
+
+        bounds: what holds for all of these keys; row groups of files in which it never does are not read.
+        """
         other = copy(self)
         other._keys = {view.id: relation}
+        other._bounds = {} if bounds is None else {view.id: bounds}
         return other
 
     def _narrowed(self, view: View, rows: str) -> str:
@@ -60,9 +65,13 @@ class LocalAnswers:
 
     def relation(self, table: duckdb_reader.Table) -> str:
         """A table of the warehouse as a relation of `con`, opened once. Raises NoTable."""
+        return self._open(table)[0]
+
+    def _open(self, table: duckdb_reader.Table) -> tuple[str, ds.Dataset]:
         if table not in self._opened:
-            self._opened[table] = f"t{len(self._opened)}"
-            self.con.register(self._opened[table], duckdb_reader.dataset(table))
+            name, rows = f"t{len(self._opened)}", duckdb_reader.dataset(table)
+            self.con.register(name, rows)
+            self._opened[table] = name, rows
         return self._opened[table]
 
     def _files_of(self, view: View) -> tuple[str, ds.Dataset]:
@@ -76,7 +85,14 @@ class LocalAnswers:
 
     def built(self, view: View) -> list[str]:
         """What the source reads of the view's tables."""
-        return [self._narrowed(view, self.relation(table)) for table in self.sources[view.id].tables(view)]
+        return [self._narrowed(view, self._bounded(view, table)) for table in self.sources[view.id].tables(view)]
+
+    def _bounded(self, view: View, table: duckdb_reader.Table) -> str:
+        name, rows = self._open(table)
+        if view.id not in self._bounds:
+            return name
+        self.con.register(f"{name}_bounded", rows.filter(self._bounds[view.id]))
+        return f"{name}_bounded"
 
     def speed(self, view: View) -> str:
         """lsn and the view's partials past the cut up to head; for a sequence deferred rows too."""

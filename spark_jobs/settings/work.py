@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from spark_jobs.settings.kinds import Count, Natural
+from spark_jobs.settings.kinds import Count, Natural, Time
 
 
 class Work(BaseModel):
@@ -39,7 +39,7 @@ class Work(BaseModel):
     span_seconds: Count = Field(120, description="Length of a span: speed partials of one span share files.")
     id_window_seconds: Count = Field(3600, description="How far back the speed layer knows event ids (duplicates).")
     id_window_max_ids: Count = Field(5_000_000, description="Most ids that the window holds; older ones leave first.")
-    horizon_days: Natural = Field(7, description="Rows of sequence views older than this enter with the next build.")
+    horizon_days: Time = Field(7, description="Rows of sequence views older than this enter with the next build.")
     stretch_max_rows: Count = Field(
         100_000, description="A key with more rows in a stretch is served as of the last build (sequence views)."
     )

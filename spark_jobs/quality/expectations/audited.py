@@ -26,9 +26,12 @@ from spark_jobs.quality.expectations.suites import Suite
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
 from spark_jobs.storage.fact_slices import in_days
+from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.lsn_ranges import Range, joined, predicate, within
 
 DUCKDB = Dialect.DUCKDB
+FEW = 1_000
+"""Facts of an event type, at first."""
 MANY_IDENTITIES = 5_000_000
 """Facts of all history, above which a run is held to a part of their identities: they are hashes, read one and all."""
 
@@ -134,9 +137,18 @@ def _repeated(decoded: Sequence[Range], seed: int | None) -> pa.Table:
 
 
 def _with_facts(views: Collection[View], cut: int) -> set[str]:
-    """Ids of the views that have at least one fact to show."""
+    """Ids of the views that have at least one fact to show; most have one among the first facts that are read."""
+    until = ds.field("lsn") <= cut
     types = {event_type for view in views for event_type in view.event_types}
-    facts_of = {name: f"(SELECT * FROM {quote(name, DUCKDB)} WHERE lsn <= {cut:d})" for name in types}
-    con = duckdb_reader.connect({event_type: tables.facts(event_type) for event_type in types})
-    counted = {view.id: partials.counted(view, facts_of) for view in views}
-    return {view_id for view_id, facts in counted.items() if con.execute(f"FROM ({facts}) LIMIT 1").fetchone()}
+    stored = {event_type: duckdb_reader.dataset(tables.facts(event_type)) for event_type in types}
+    first = {name: next(in_portions(facts, FEW, until), facts.schema.empty_table()) for name, facts in stored.items()}
+    found = _showing(views, {name: ds.dataset(pa.table(facts)) for name, facts in first.items()})
+    others = [view for view in views if view.id not in found]
+    return found | _showing(others, {name: facts.filter(until) for name, facts in stored.items()})
+
+
+def _showing(views: Collection[View], facts_of: Mapping[str, ds.Dataset]) -> set[str]:
+    """Ids of the views that show one of these facts."""
+    counted = {view.id: partials.counted(view, {name: quote(name, DUCKDB) for name in facts_of}) for view in views}
+    con = duckdb_reader.connect(facts_of)
+    return {view_id for view_id, facts in counted.items() if con.execute(f"FROM ({facts}) LIMIT 1").fetchall()}
