@@ -1,5 +1,6 @@
 """UPTIME: hours of a whole platform at a steady rate, with a nightly run every ten minutes; what it costs over time.
 
+A night is ten minutes, so what a platform measures in nights is as many here: the horizon and how late events come.
 generator -> Kafka -> speed layer -> tables; every ten minutes, or as soon as the last one and its marts are done, a run
 of `batch_layer` by Airflow, and before the next a reading (point query, micro-batch and its steps, files, memory of
 each part), beside nothing but the stream. A row per figure: the first and the last quarter.
@@ -30,6 +31,8 @@ from tests.platform import Platform, await_true
 
 EVERY, READING = 600, 90
 """Seconds from one batch run to the next, the last of them for a reading."""
+HORIZON, LATEST = 7, 2
+"""Of sequence views, and of the generator's events, in nights; by default they are days."""
 NIGHTLY = ("batch_layer", "marts")
 """What a reading waits for: its length grows with the history, and would colour what does not."""
 REPEATS, WARMING = 15, 5
@@ -47,8 +50,10 @@ Reading = dict[str, float]
 def uptime(minutes: int, rate: int, say: Callable[[str], None]) -> list[Row]:
     """A row per figure: the mean of the first and of the last quarter of its readings, and the greatest."""
     readings: dict[str, list[float]] = defaultdict(list)
-    with stand() as place:
+    night = EVERY / 86_400
+    with stand(horizon_days=HORIZON * night) as place:
         command = [ROOT / "tidemark", "generate", "--rate", str(rate), "--seed", "5"]
+        command += ["--late-max-days", str(LATEST * night)]
         with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL) as generator:
             try:
                 for reading in _rounds(place, minutes * 60, say):

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from spark_jobs.batch import identity_index
 from spark_jobs.batch.decode_step import AGAIN
 from spark_jobs.ledger.schema import Run
-from spark_jobs.quality.expectations.audited import audited
+from spark_jobs.quality.expectations.audited import _with_facts, audited
 from spark_jobs.quality.expectations.checkpoint import Checkpoint
 from spark_jobs.registry.views import Views
 from spark_jobs.storage import duckdb_reader, tables
@@ -69,6 +69,20 @@ def test_a_new_fact_that_repeats_an_older_one_stops_the_run(landed: None, summar
     assert broken(after, **summary) == []
     repeat()
     assert broken(after, **summary) == [tables.IDENTITIES]
+
+
+@pytest.mark.parametrize("few", [1, 100])
+def test_a_view_must_have_rows_if_it_counts_a_fact_up_to_the_cut_wherever_that_is(
+    platform_home: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.quality.expectations.audited.FEW", few)
+    made = Platform(["event_rates", "word_count"])
+    made.land([event("sentence_posted", START, event_id=named(n), text=" ") for n in range(6)])
+    made.land([event("sentence_posted", START, event_id=named(NEW), text="a word")])
+    made.build()
+    rates, words = (made.views[name].id for name in ("event_rates", "word_count"))
+    assert _with_facts([*made.views], 1) == {rates}, "these have no word"
+    assert _with_facts([*made.views], 2) == {rates, words}
 
 
 def test_of_many_identities_each_run_is_held_to_a_bucket_the_next_to_another(
