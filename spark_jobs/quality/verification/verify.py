@@ -69,12 +69,14 @@ def _events_count_once(scene: Scene) -> Finding:
 def _of_facts(scene: Scene) -> Iterator[Check]:
     """The facts, by portions of the log where it is large."""
     try:
-        large = [*scope.portions(scene.scope.up_to(scene.cut))] if scene.scope.is_large else []
+        large = [*scope.portions(scene.scope.up_to(scene.cut))] if scene.scope.is_large else None
     except duckdb_reader.NoTable:
-        large = []
-    if not large:
+        large = None
+    if large is None:
         yield recompute_checks.FACTS, lambda: recompute_checks.facts_stand(scene.decoded, scene.built_cut)
-    for first, last in large:
+    elif not large:
+        yield recompute_checks.FACTS, _none_built
+    for first, last in large or ():
         law = recompute_checks.law_of_lsns(first, last)
         yield law, partial(_lsns_stand, scene, first, last, law)
 
@@ -83,6 +85,10 @@ def of_builds(scene: Scene) -> Iterator[Check]:
     """I7 of what is built of the facts."""
     for view in scene.views:
         yield recompute_checks.law_of(view), partial(_view_stands, scene, view)
+
+
+def _none_built() -> Finding:
+    raise Absent("none of the sample's records is built yet")
 
 
 def _lsns_stand(scene: Scene, first: int, last: int, law: Law) -> Finding:

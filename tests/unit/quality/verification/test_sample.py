@@ -72,6 +72,13 @@ def test_a_sound_platform_keeps_every_law_of_a_sample(platform: Platform) -> Non
     assert sum(one.state is State.HOLDS for one in found) > 10
 
 
+def test_a_sample_of_what_is_not_built_yet_says_nothing_of_the_facts_that_are(platform: Platform) -> None:
+    for _ in range(2):
+        platform.land([event("page_viewed") for _ in range(9)])
+    [found] = findings(platform, recompute_checks.FACTS.text, seed_of(platform, platform.lsn - 1, 0))
+    assert (found.state, found.note) == (State.ABSENT, "none of the sample's records is built yet")
+
+
 OF_LSN_2 = "facts of the lsns 2 to 2 are what the log gives"
 
 
