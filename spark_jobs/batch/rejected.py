@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from spark_jobs.batch.derive import Staged, Wanted
 from spark_jobs.engine import partials
 from spark_jobs.storage import data_files, ddl, duckdb_reader, tables
-from spark_jobs.storage.data_files import Committing, FileWriter, Written, files_within
+from spark_jobs.storage.data_files import Committing, FileWriter, Written
 from spark_jobs.storage.fact_slices import Slice
 from spark_jobs.storage.file_portions import in_portions
 from spark_jobs.storage.task_files import PORTION
@@ -46,11 +46,9 @@ def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged], committing: C
 
 def _overlapping(table: DeltaTable, facts: Slice, view_id: str) -> list[str]:
     """The files of the view that may have rows of the slice."""
-    found: dict[str, str] = {}
-    for files in (files_within(table, bounds) for bounds in facts.bounds()):
-        if files.num_rows:
-            found |= zip(files["path"].to_pylist(), files[f"partition.{VIEW}"].to_pylist(), strict=True)
-    return [path for path, view in found.items() if view == view_id]
+    files = facts.among(pa.table(table.get_add_actions(flatten=True)))
+    of_view = [view == view_id for view in files[f"partition.{VIEW}"].to_pylist()] if files.num_rows else []
+    return [path for path, mine in zip(files["path"].to_pylist(), of_view, strict=True) if mine]
 
 
 def _outside(path: str, facts: Slice) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from spark_jobs.storage import duckdb_reader, tables
-from spark_jobs.storage.data_files import Bounds, files_within
+from spark_jobs.storage.data_files import those_within
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Slice:
             wanted |= ds.field("day").isin(pa.array(map(date.fromisoformat, self.days), pa.date32()))
         return wanted & (lsn <= self.upto)
 
-    def bounds(self) -> list[Bounds]:
-        """A file that can hold such facts is within one of these."""
+    def among(self, files: pa.Table) -> pa.Table:
+        """Of flat add actions those of the files that can hold such facts."""
         days = [(day, day) for day in map(date.fromisoformat, self.days)]
-        new: list[Bounds] = [{"lsn": [(self.above + 1, self.upto)]}] if self.above < self.upto else []
-        return new + ([{"lsn": [(1, self.above)], "day": days}] if days and self.above else [])
+        new = those_within(files, {"lsn": [(self.above + 1, self.upto)] if self.above < self.upto else []})
+        older = those_within(files, {"lsn": [(1, self.above)], "day": days})
+        return pa.concat_tables([new, older.filter(pc.invert(pc.is_in(older["path"], new["path"])))])
 
     def files(self, event_type: str) -> dict[str, int]:
         """The addresses of the files that can hold such facts, and how many rows each has."""
         table = tables.facts(event_type)
-        found: dict[str, int] = {}
-        for bounds in self.bounds() if duckdb_reader.exists(table) else ():
-            files = files_within(DeltaTable(tables.path(table)), bounds)
-            addresses = (f"{tables.path(table)}/{path}" for path in files["path"].to_pylist())
-            found |= zip(addresses, files["num_records"].to_pylist(), strict=True)
-        return found
+        if not duckdb_reader.exists(table):
+            return {}
+        files = self.among(pa.table(DeltaTable(tables.path(table)).get_add_actions(flatten=True)))
+        addresses = (f"{tables.path(table)}/{path}" for path in files["path"].to_pylist())
+        return dict(zip(addresses, files["num_records"].to_pylist(), strict=True))
 
 
 def in_days(days: Iterable[str], column: str = "day") -> str:

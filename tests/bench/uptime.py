@@ -1,9 +1,9 @@
 """UPTIME: hours of a whole platform at a steady rate, with a nightly run every ten minutes; what it costs over time.
 
-A night is ten minutes, so what a platform measures in nights is as many here: the horizon and how late events come.
 generator -> Kafka -> speed layer -> tables; every ten minutes, or as soon as the last one and its marts are done, a run
 of `batch_layer` by Airflow, and before the next a reading (point query, micro-batch and its steps, files, memory of
 each part), beside nothing but the stream. A row per figure: the first and the last quarter.
+A night is ten minutes, so what a platform measures in nights is as many here: the horizon and how late events come.
 """
 
 import json

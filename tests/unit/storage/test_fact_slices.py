@@ -7,7 +7,6 @@ import pyarrow.dataset as ds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.storage.data_files import those_within
 from spark_jobs.storage.fact_slices import Slice, filtered
 
 FIRST = date(2026, 1, 1)
@@ -47,10 +46,11 @@ def test_each_file_with_such_facts_is_within_its_bounds(of: Slice, files: list[l
             "max.day": pa.array([day(max(n for _, n in rows)) for rows in files], pa.date32()),
         }
     )
-    found = {path for bounds in of.bounds() for path in those_within(actions, bounds)["path"].to_pylist()}
-    assert {str(number) for number, rows in enumerate(files) if filtered(table(rows), of).num_rows} <= found
+    found = of.among(actions)["path"].to_pylist()
+    assert len({*found}) == len(found), "each once"
+    assert {str(number) for number, rows in enumerate(files) if filtered(table(rows), of).num_rows} <= {*found}
     if not of.days:
         new = {
             str(n) for n, rows in enumerate(files) if any(of.above < lsn for lsn, _ in rows) and min(rows)[0] <= of.upto
         }
-        assert found == (new if of.above < of.upto else set()), "nor is one read for nothing"
+        assert {*found} == (new if of.above < of.upto else set()), "nor is one read for nothing"
