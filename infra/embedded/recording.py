@@ -6,12 +6,11 @@ the Thrift server, the speed application and batch jobs, whose class path is the
 """
 
 import os
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ import psutil
 
 from infra.embedded.program import NotReady, Program
 from infra.embedded.programs import program
+from infra.embedded.shadow import free_ports
 from infra.embedded.thrift import hive_properties, login_options, write_login
 from spark_jobs.serving.sql import thrift_login
 from spark_jobs.settings import Settings, settings
@@ -168,21 +168,15 @@ def _same(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
 
 def main() -> None:
     """Write `spark.jsa`, `kafka.jsa` and `metastore.jsa`; any error ends it with another exit code than 0."""
+    ports = zip(PORTS, free_ports(len(PORTS)), strict=True)
     with tempfile.TemporaryDirectory(prefix="tidemark-") as home:
-        os.environ.update({"TIDEMARK_HOME": home} | {f"TIDEMARK_{name.upper()}": str(p) for name, p in ports().items()})
+        os.environ.update({"TIDEMARK_HOME": home} | {f"TIDEMARK_{name.upper()}": str(p) for name, p in ports})
         here = settings()
         (here.tmp_dir / "hive-local").mkdir(parents=True)  # Hive looks into it at each session's end
         with started([program(here, name) for name in ("metastore", "broker")]) as parts:
             writes = record(here, parts)
         if writes.wait(WITHIN) != 0:
             raise SystemExit("the JVM of the Spark session failed")
-
-
-def ports() -> dict[str, int]:
-    """A free port for each door."""
-    with ExitStack() as held:
-        doors = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in PORTS]
-        return {name: door.getsockname()[1] for name, door in zip(PORTS, doors, strict=True)}
 
 
 if __name__ == "__main__":

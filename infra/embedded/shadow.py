@@ -10,7 +10,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
+from random import SystemRandom
 
 from infra.embedded import leftovers
 from spark_jobs.settings import FOLDERS, ROOT, Settings
@@ -42,6 +44,8 @@ PARTS = ("broker", "thrift")
 """What is supervised; the speed application is started by whoever kills it."""
 SPEED = "speed"
 PORTS = tuple(name for name in Settings.model_fields if name.endswith("_port"))
+FREE = range(20_000, 32_768)
+"""Above the doors of a platform that nobody set, below what systems give to clients, which take any port of theirs."""
 TIDEMARK = str(Path(sys.executable).with_name("tidemark"))
 Done = subprocess.CompletedProcess[str]
 
@@ -54,12 +58,16 @@ def settings_beside(ours: Settings) -> Settings:
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on now; held together, so that they differ."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Ports of FREE that nobody listens on now, all different, drawn anew by each call and process."""
+    return list(islice(filter(_is_free, SystemRandom().sample(FREE, len(FREE))), number))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 class Shadow:

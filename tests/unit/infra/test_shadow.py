@@ -1,10 +1,12 @@
 """A shadow platform knows nothing of ours: whatever the environment says, every part is its own."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from infra.embedded.shadow import Shadow
+from infra.embedded import shadow as shadows
+from infra.embedded.shadow import Shadow, free_ports
 from spark_jobs.settings import Settings
 
 OURS = {
@@ -63,3 +65,18 @@ def test_what_an_earlier_drill_left_is_gone_before_another_begins(shadow: Shadow
     assert [path.name for path in shadow.settings.home.iterdir()] == ["expectations"]
     shadow.remove()
     assert not shadow.settings.home.exists()
+
+
+def test_no_client_of_this_machine_is_given_a_port_that_a_server_is_about_to_bind() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    ports = free_ports(len(shadows.PORTS))
+    assert len(set(ports)) == len(shadows.PORTS) and not set(ports) & set(range(first, last + 1))
+    assert not set(ports) & {Settings.model_fields[name].default for name in shadows.PORTS}
+
+
+def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, free = free_ports(2)
+    monkeypatch.setattr(shadows, "FREE", [taken, free])
+    with socket.create_server(("127.0.0.1", taken)):
+        assert free_ports(1) == [free] and free_ports(2) == [free]
+    assert sorted(free_ports(2)) == sorted((taken, free))
