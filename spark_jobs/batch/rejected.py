@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
@@ -31,10 +32,11 @@ def create() -> None:
 def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged], committing: Committing) -> None:
     """Replace what the views rejected of the wanted facts by what is staged."""
     table, removed, files = DeltaTable(tables.path(tables.VIEW_REJECTS)), list[str](), list[Written]()
+    known = pa.table(table.get_add_actions(flatten=True))
     with ExitStack() as open_files:
         for facts, view_id in ((one.facts, view.id) for one in wanted for view in one.views):
             files += staged[view_id].rejected if view_id in staged else ()
-            for path in _overlapping(table, facts, view_id):
+            for path in _overlapping(known, facts, view_id):
                 removed.append(path)
                 writer = open_files.enter_context(FileWriter(tables.path(tables.VIEW_REJECTS), (VIEW, view_id)))
                 for rows in _outside(path, facts):
@@ -44,11 +46,10 @@ def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged], committing: C
             data_files.swap(table, removed, files, committing)
 
 
-def _overlapping(table: DeltaTable, facts: Slice, view_id: str) -> list[str]:
-    """The files of the view that may have rows of the slice."""
-    files = facts.among(pa.table(table.get_add_actions(flatten=True)))
-    of_view = [view == view_id for view in files[f"partition.{VIEW}"].to_pylist()] if files.num_rows else []
-    return [path for path, mine in zip(files["path"].to_pylist(), of_view, strict=True) if mine]
+def _overlapping(known: pa.Table, facts: Slice, view_id: str) -> list[str]:
+    """Of the table's flat add actions the files of the view that may have rows of the slice."""
+    files = facts.among(known)
+    return files.filter(pc.equal(files[f"partition.{VIEW}"], view_id))["path"].to_pylist() if files.num_rows else []
 
 
 def _outside(path: str, facts: Slice) -> Iterator[pa.Table]:
