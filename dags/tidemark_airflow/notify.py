@@ -14,12 +14,14 @@ from urllib.parse import urlsplit
 from airflow.sdk import BaseNotifier, Context
 
 from spark_jobs.orchestration.interface import (
+    BATCH_STEPS,
     MAIL_CONNECTION,
     MAIL_TO_VARIABLE,
     WEBHOOK_CONNECTION,
     WEBHOOK_VARIABLE,
 )
 from tidemark_airflow import command
+from tidemark_airflow.run_id import run_id_of
 
 Alarm = dict[str, Any]
 SUBJECT = "Tidemark: {name} {state}"
@@ -50,14 +52,23 @@ class AlarmNotifier(BaseNotifier):
 
 
 class FailureNotifier(AlarmNotifier):
-    """A callback of a task that failed for good: looks what rings by that, and tells people."""
+    """A callback of a task that failed for good: looks what rings by that, and tells people.
+
+    A step of a batch run that was killed, as by a system without memory, could not say so itself: this does.
+    """
 
     template_fields = ()
 
     def notify(self, context: Context) -> None:
+        task = context["ti"].task_id
+        if task in BATCH_STEPS:
+            self._follow("batch", "failed", "--run-id", run_id_of(context["ti"].run_id), f"--task={task}")
         if any(_channels()):
-            command.follow(command.start(("alarms",)), lambda line: self.log.info("%s", line))
+            self._follow("alarms")
             super().notify(context)
+
+    def _follow(self, *arguments: str) -> None:
+        command.follow(command.start(arguments), lambda line: self.log.info("%s", line))
 
 
 def _channels() -> Iterator[Callable[[Alarm, Context], None]]:

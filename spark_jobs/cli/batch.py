@@ -215,6 +215,19 @@ def show_(run_id: str, as_json: bool) -> None:
         run_report.printed(found)
 
 
+@batch.command("failed", hidden=True)
+@run_option
+@click.option("--task", required=True, help="What Airflow calls the step.")
+def failed_(run_id: str, task: str) -> None:
+    """For Airflow: a step failed for good, which is written down unless the step has said so itself."""
+    why = f"{task} was killed, or did not begin, and could not say why: Airflow's log of it has what is known"
+    with ledger_step() as store:
+        if store.run(run_id) is not None:
+            store.fail_run(run_id, why)
+        elif run_id not in {stopped.run_id for stopped in store.stopped_plans()}:
+            store.plan_stopped(run_id, why)
+
+
 @batch.command()
 @json_option
 def status(as_json: bool) -> None:

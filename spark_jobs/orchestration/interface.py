@@ -18,6 +18,9 @@ BATCH_LAYER, SPEED_LAYER, MARTS, REPLAY = "batch_layer", "speed_layer", "marts",
 DRILL = "drill"
 MAINTENANCE, MAINTENANCE_HOURLY, MAINTENANCE_WEEKLY = "maintenance", "maintenance_hourly", "maintenance_weekly"
 
+BATCH_STEPS = ("plan", "build", "audit", "publish")
+"""Of a batch run, `tidemark batch <step>`; so are the tasks called that do them, in each DAG whose runs publish."""
+
 # What a task gives to the command.
 COMMAND_VARIABLE = "TIDEMARK_COMMAND"
 """Names the executable, where it is not the launcher in the root of the clone."""

@@ -53,6 +53,7 @@ def context(
     run_type: str = "manual",
     siblings: Mapping[str, str | None] | None = None,
     cancelled: Collection[str] = (),
+    task: str = "plan",
     **form: Any,
 ) -> Any:
     """What Airflow gives to a task.
@@ -72,7 +73,8 @@ def context(
     plans = {run: {"plan": state} for run, state in (siblings or {}).items()}
     ti = SimpleNamespace(
         id="ti",
-        task_id="plan",
+        task_id=task,
+        run_id=run_id,
         xcom_pull=lambda task_ids: pulled,
         get_dr_count=lambda dag_id, states, run_ids=None: (
             under_way if run_ids is None else sum(run not in cancelled for run in run_ids)

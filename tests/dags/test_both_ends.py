@@ -1,7 +1,10 @@
 """Both ends at once: the DAGs' own tasks start the real `tidemark` command, over a ledger that it made itself."""
 
 import json
+import signal
 import subprocess
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 from conftest import DAGS, ROOT, context
+from tidemark_airflow.notify import FailureNotifier
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.run_id import pin_of, run_id_of
 
@@ -125,6 +129,37 @@ def test_runs_that_wait_are_merged_into_the_one_that_begins_with_the_day_of_one_
         with pytest.raises(AirflowSkipException):
             task.execute(merged)
     assert plan.merged_into.endswith("/dags/batch_layer/runs/backfill__2")
+
+
+def test_a_step_that_is_killed_has_failed_once_airflow_tries_it_no_more_and_goes_on_when_it_is_cleared(
+    bag: DagBag,
+) -> None:
+    plan, build = (bag.dags[interface.BATCH_LAYER].get_task(name) for name in ("plan", "build"))
+    at_build = context("monday", task="build")
+    plan.execute(context("monday"))
+    threading.Thread(target=kill_when_started, args=[build]).start()
+    with pytest.raises(AirflowException, match=f"exit code -{signal.SIGKILL:d};"):
+        build.execute(at_build)
+    assert status("runs")["state"] == "active", "whoever is killed says nothing"
+    FailureNotifier()(at_build)
+    assert status("runs")["state"] == "failed" and status("runs")["error"].startswith("build was killed")
+    plan.execute(context("monday"))
+    assert status("runs")["state"] == "active"
+    FailureNotifier()(context("tuesday"))
+    assert status("stopped_plans")["run"] == run_id_of("tuesday")
+
+
+def kill_when_started(task: TidemarkOperator) -> None:
+    while (process := task._process) is None:
+        time.sleep(0.01)
+    process.kill()
+
+
+def status(part: str) -> dict[str, Any]:
+    """The newest row of a part of `tidemark batch status`."""
+    said = subprocess.run([ROOT / "tidemark", "batch", "status", "--json"], check=True, capture_output=True).stdout
+    row: dict[str, Any] = json.loads(said)[part][0]
+    return row
 
 
 def in_ledger(call: str, dag_run_id: str) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, context
 from tidemark_airflow.notify import AlarmNotifier, FailureNotifier
+from tidemark_airflow.run_id import run_id_of
 
 from spark_jobs.orchestration import interface
 
@@ -145,18 +146,19 @@ def test_what_no_channel_takes_is_told_with_the_next_run(
 
 def test_a_task_that_failed_for_good_has_people_told_of_its_run_at_once(servers: tuple[Any, Any]) -> None:
     failed = """
+import sys
 from spark_jobs.ledger import store
 from spark_jobs.ledger.schema import Run
 ledger = store.open()
-ledger.begin_run(Run(run_id="monday", cut=1))
-ledger.fail_run("monday", "the disk was full")
+ledger.begin_run(Run(run_id=sys.argv[1], cut=1))
+ledger.fail_run(sys.argv[1], "the disk was full")
 """
-    subprocess.run([PYTHON, "-c", failed], cwd=ROOT, check=True)
-    FailureNotifier()({})
+    run_id = run_id_of("monday")
+    subprocess.run([PYTHON, "-c", failed, run_id], cwd=ROOT, check=True)
+    FailureNotifier()(context("monday", task="build"))
     told = [posted["text"] for _, posted in servers[1].taken]
-    assert any(
-        text.startswith("Tidemark: run failed is raised\nrun monday failed after its step plan") for text in told
-    )
+    words = f"Tidemark: run failed is raised\nrun {run_id} failed after its step plan: the disk was full"
+    assert any(text.startswith(words) for text in told)
 
 
 def test_where_no_receiver_is_named_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,11 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 from conftest import DAGS, ROOT
 from tidemark_airflow.notify import FailureNotifier
-from tidemark_airflow.operators import TidemarkOperator
+from tidemark_airflow.operators import BatchStep, TidemarkOperator
 from tidemark_airflow.policy import PUBLICATION, PUBLISHING_POOL, REPLAY_POOL, Owner, Tag
 from tidemark_airflow.replay_steps import Agreement
+
+from spark_jobs.orchestration.interface import BATCH_STEPS
 
 EXPECTED = {
     "batch_layer": ["plan", "build", "audit", "publish", "train"],
@@ -89,6 +91,10 @@ def test_people_are_told_where_a_run_that_publishes_fails(dag: DAG) -> None:
     for task in dag.tasks:
         told = [type(callback) for callback in task.on_failure_callback or ()]
         assert (FailureNotifier in told) == (Tag.PUBLISHES in dag.tags)
+        if Tag.PUBLISHES in dag.tags:
+            assert (task.task_id in BATCH_STEPS) == isinstance(task, BatchStep)
+        if isinstance(task, BatchStep):
+            assert task.arguments[:2] == ("batch", task.task_id)
 
 
 def test_every_task_is_an_argument_list_of_plain_words_and_no_template(dag: DAG) -> None:

@@ -103,6 +103,21 @@ def test_a_failed_publish_is_written_down_and_another_run_may_begin() -> None:
     assert tidemark("batch", "plan", "--run-id", "r2")[0] == 0
 
 
+def test_what_failed_without_a_word_is_written_down_and_what_said_why_keeps_its_words() -> None:
+    tidemark("batch", "plan", "--run-id", "monday")
+    with closing(ledger.open()) as store:
+        store.plan_stopped("tuesday", "the disk was full")
+        for run_id in ("monday", "tuesday", "wednesday"):
+            assert tidemark("batch", "failed", "--run-id", run_id, "--task", "build") == (0, "")
+        killed = "build was killed, or did not begin, and could not say why: Airflow's log of it has what is known"
+        assert [(run.run_id, run.state, run.error) for run in store.runs()] == [("monday", "failed", killed)]
+        said = {stopped.run_id: stopped.error for stopped in store.stopped_plans()}
+        assert said == {"tuesday": "the disk was full", "wednesday": killed}
+        store.progress("monday", "publish")
+        tidemark("batch", "failed", "--run-id", "monday", "--task", "publish")
+        assert [run.state for run in store.runs()] == ["finished"], "killed after its last word"
+
+
 def with_views(folder: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and the words of a process whose project has these view files."""
     environment = {**os.environ, "TIDEMARK_VIEWS_FOLDER": str(folder)}
