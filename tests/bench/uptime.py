@@ -82,7 +82,7 @@ def _rounds(place: Stand, seconds: int, say: Callable[[str], None]) -> Iterator[
         took = await_true(lambda run=run: _state(place, run) in ENDED, 3_000, f"{run} does not end", every=2)
         assert _state(place, run) == "success", place.why_failed("batch_layer", run)
         time.sleep(max(EVERY - READING - (time.monotonic() - began), 0))
-        await_true(lambda: not _at_work(place), 1_200, "the marts do not end", every=2)
+        await_true(lambda: not _at_work(place), 3_600, "the marts do not end", every=2)
         reading_began, asked = _counted(place), _queries(place)
         before, counted = counted, _counted(place)
         alone = {f"{name} in readings": value for name, value in _steps(reading_began, counted).items()}
