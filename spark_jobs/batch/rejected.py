@@ -47,7 +47,7 @@ def record(wanted: Sequence[Wanted], staged: Mapping[str, Staged], committing: C
 
 
 def _overlapping(known: pa.Table, facts: Slice, view_id: str) -> list[str]:
-    """Of the table's flat add actions the files of the view that may have rows of the slice."""
+    """The paths of the view's files that may have rows of the slice. known: the table's flat add actions."""
     files = facts.among(known)
     return files.filter(pc.equal(files[f"partition.{VIEW}"], view_id))["path"].to_pylist() if files.num_rows else []
 

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from spark_jobs.batch.plan import describe, plan, plan_rebuild
-from spark_jobs.cli import replay_report, run_report
-from spark_jobs.cli.step import json_option, ledger_step, run_id_of_option, run_option, show, thrift
+from spark_jobs.cli import replay_report, run_list, run_report
+from spark_jobs.cli.step import json_option, ledger_step, run_id_of_option, run_option, thrift
 from spark_jobs.ledger import view_lock
 from spark_jobs.ledger.store import Busy, NothingToDo, Store
 from spark_jobs.ledger.turns import DAG_RUN, MERGEABLE
@@ -233,28 +233,8 @@ def failed_(run_id: str, task: str) -> None:
 def status(as_json: bool) -> None:
     """Publications and runs, newest first; the runs that wait, and plans that failed since the last one began."""
     with ledger_step() as store:
-        current = store.current_publication()
-        publications = [
-            {"id": p.id, "kind": p.kind, "state": p.state, "cut": p.cut, "run": p.run_id, "done_at": p.done_at}
-            | {"restores": p.restores, "is_current": current is not None and p.id == current.id}
-            for p in store.publications(newest=20)
-        ]
-        runs = [
-            {"run": r.run_id, "state": r.state, "step": r.step, "mode": r.mode, "cut": r.cut, "days": r.days}
-            | {"started_at": r.started_at, "error": r.error}
-            for r in store.runs()
-        ]
-        waiting = [
-            {"run": w.run_id, "days": w.days, "since": w.since, "taken_by": w.taken_by} for w in store.waiting_runs()
-        ]
-        stopped = [{"run": one.run_id, "at": one.at, "error": one.error} for one in store.stopped_plans()]
+        found = run_list.listed(store)
     if as_json:
-        shown = {"publications": publications, "runs": runs, "waiting": waiting, "stopped_plans": stopped}
-        click.echo(json.dumps(shown, default=str, indent=2))
-        return
-    show("publications", publications)
-    show("runs", runs)
-    if waiting:
-        show("runs that wait", waiting)
-    if stopped:
-        show("plans that failed", stopped)
+        click.echo(json.dumps(found, default=str, indent=2))
+    else:
+        run_list.printed(found)

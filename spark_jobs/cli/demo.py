@@ -25,6 +25,7 @@ from infra.embedded.airflow_api import AirflowApi, AirflowError
 from spark_jobs.cli.sql import read
 from spark_jobs.client import DoorError
 from spark_jobs.ledger import store as ledger
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from spark_jobs.registry.views import project_views
 from spark_jobs.serving.formatting import Answer, plain, printable, text
 from spark_jobs.settings import Settings
@@ -32,7 +33,7 @@ from spark_jobs.settings import settings as current
 from spark_jobs.speed.status import health
 
 PATIENCE_SECONDS = 600
-STEPS = ("plan", "build", "audit", "publish", "train")
+STEPS = (*BATCH_STEPS, "train")
 
 
 class DemoFailed(Exception):

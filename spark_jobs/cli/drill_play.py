@@ -23,6 +23,7 @@ from spark_jobs.drill import crash_points, sent
 from spark_jobs.drill.disturbances import Role, Sending
 from spark_jobs.ledger import store as ledger
 from spark_jobs.messaging.producer import Producer, Sent, connected
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from spark_jobs.speed.status import COMPONENT
 from spark_jobs.storage import tables
 
@@ -170,7 +171,7 @@ def _log_of(shadow: Shadow) -> dict[str, int]:
 
 
 def _build(shadow: Shadow) -> None:
-    for step in ("plan", "build", "audit", "publish"):
+    for step in BATCH_STEPS:
         _run(shadow, "batch", step, "--run-id", RUN)
 
 

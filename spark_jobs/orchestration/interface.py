@@ -19,7 +19,7 @@ DRILL = "drill"
 MAINTENANCE, MAINTENANCE_HOURLY, MAINTENANCE_WEEKLY = "maintenance", "maintenance_hourly", "maintenance_weekly"
 
 BATCH_STEPS = ("plan", "build", "audit", "publish")
-"""Of a batch run, `tidemark batch <step>`; so are the tasks called that do them, in each DAG whose runs publish."""
+"""Of a batch run: `tidemark batch STEP`, and a task of that name in each DAG whose runs publish."""
 
 # What a task gives to the command.
 COMMAND_VARIABLE = "TIDEMARK_COMMAND"

@@ -31,7 +31,7 @@ class Slice:
         return wanted & (lsn <= self.upto)
 
     def among(self, files: pa.Table) -> pa.Table:
-        """Of a table's flat add actions, a row per file, those of files that can hold such facts: each once."""
+        """files: a table's flat add actions. Those whose file can hold such facts, each once."""
         days = [(day, day) for day in map(date.fromisoformat, self.days)]
         new = those_within(files, {"lsn": [(self.above + 1, self.upto)] if self.above < self.upto else []})
         older = those_within(files, {"lsn": [(1, self.above)], "day": days})

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from kafka import KafkaProducer
 
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from spark_jobs.sample.block import Block, facts
 from spark_jobs.sample.producer import Producer
 from spark_jobs.sample.sources.draw import instants
@@ -26,7 +27,6 @@ from tests.platform import await_true
 TOPIC = "page_viewed"
 PER_KEY = 5
 NEW = (20_000, 200_000)
-STEPS = ("plan", "build", "audit", "publish")
 TIMES, WARMING = 10, 5
 BLOCK = 100_000
 QUERIES = {
@@ -53,7 +53,7 @@ def _measured(place: Stand, events: int, say: Callable[[str], None]) -> Iterator
     say(f"{sent:,} page views of {users:,} users are in Kafka")
     place.tidemark("up", "speed")
     await_true(lambda: lag(place) == 0, 1800, "the backlog does not drain")
-    for step in STEPS:
+    for step in BATCH_STEPS:
         place.tidemark("batch", step, "--run-id", "bench", timeout=1800)
     for seed, new in enumerate((0, *NEW)):
         sent += _send(place, users, new, seed=100 + seed)

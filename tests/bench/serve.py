@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from spark_jobs.client import connect
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from tests.bench.doors import DOORS, under_load
 from tests.bench.stand import lag, stand
 from tests.platform import Platform, await_true
@@ -32,7 +33,6 @@ WARMING = 40
 """Queries before the first that counts: a server that has just started interprets its own code."""
 CROWDS = (16, 100)
 RATE = 10_000
-STEPS = ("plan", "build", "audit", "publish")
 
 
 def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
@@ -40,7 +40,7 @@ def serve(repeats: int, say: Callable[[str], None]) -> list[Row]:
     with stand("broker", "metastore", "thrift", "speed", "query") as place:
         place.tidemark("generate", "--events", "300000", "--seed", "3")
         _settle(place)
-        for step in STEPS:
+        for step in BATCH_STEPS:
             place.tidemark("batch", step, "--run-id", "bench")
         place.tidemark("generate", "--events", "50000", "--seed", "4")
         _settle(place)

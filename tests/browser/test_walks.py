@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import main
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from tests.browser.walker import walking
 from tests.platform import Platform, await_true, running
 
@@ -50,7 +51,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 def built(platform: Platform, run_id: str) -> None:
     """As every night."""
-    for step in ("plan", "build", "audit", "publish"):
+    for step in BATCH_STEPS:
         platform.tidemark("batch", step, "--run-id", run_id)
 
 

@@ -3,8 +3,6 @@
 import json
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 from conftest import DAGS, ROOT, context
+from tidemark_airflow import command
 from tidemark_airflow.notify import FailureNotifier
 from tidemark_airflow.operators import TidemarkOperator
 from tidemark_airflow.run_id import pin_of, run_id_of
@@ -132,14 +131,16 @@ def test_runs_that_wait_are_merged_into_the_one_that_begins_with_the_day_of_one_
 
 
 def test_a_step_that_is_killed_has_failed_once_airflow_tries_it_no_more_and_goes_on_when_it_is_cleared(
-    bag: DagBag,
+    bag: DagBag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, build = (bag.dags[interface.BATCH_LAYER].get_task(name) for name in ("plan", "build"))
     at_build = context("monday", task="build")
     plan.execute(context("monday"))
-    threading.Thread(target=kill_when_started, args=[build]).start()
-    with pytest.raises(AirflowException, match=f"exit code -{signal.SIGKILL:d};"):
-        build.execute(at_build)
+    start = command.start
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "start", lambda arguments: killed(start(arguments)))
+        with pytest.raises(AirflowException, match=f"exit code -{signal.SIGKILL:d};"):
+            build.execute(at_build)
     assert status("runs")["state"] == "active", "whoever is killed says nothing"
     FailureNotifier()(at_build)
     assert status("runs")["state"] == "failed" and status("runs")["error"].startswith("build was killed")
@@ -149,10 +150,9 @@ def test_a_step_that_is_killed_has_failed_once_airflow_tries_it_no_more_and_goes
     assert status("stopped_plans")["run"] == run_id_of("tuesday")
 
 
-def kill_when_started(task: TidemarkOperator) -> None:
-    while (process := task._process) is None:
-        time.sleep(0.01)
+def killed(process: "subprocess.Popen[str]") -> "subprocess.Popen[str]":
     process.kill()
+    return process
 
 
 def status(part: str) -> dict[str, Any]:

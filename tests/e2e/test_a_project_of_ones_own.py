@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark_jobs.cli import main
-from spark_jobs.orchestration.interface import CHECKS_FAILED
+from spark_jobs.orchestration.interface import BATCH_STEPS, CHECKS_FAILED
 from tests.platform import Platform, await_true, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform, pytest.mark.timeout(900)]
@@ -97,7 +97,7 @@ def test_b13_a_stranger_adds_a_view_and_an_event_type_and_sees_them_everywhere(s
     await_true(lambda: events(shop, "serving.returns") == 1, 60, "the return does not count")
     assert events(shop, "serving.sales_by_product") == SALES, "speed computes it from the whole log"
 
-    for step in ("plan", "build", "audit", "publish"):
+    for step in BATCH_STEPS:
         shop.tidemark("batch", step, "--run-id", "first")
     assert "no models" in shop.tidemark("model", "train", "--run-id", "first")
     for name in ("sales_by_product", "returns"):

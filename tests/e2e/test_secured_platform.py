@@ -9,6 +9,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from spark_jobs.messaging import security
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from spark_jobs.settings import ROOT
 from tests.e2e import test_doors
 from tests.e2e.test_doors import (  # noqa: F401  they look at this platform, too
@@ -55,7 +56,7 @@ def test_c1_everything_works_from_generating_to_verifying(platform: Platform) ->
     platform.tidemark("generate", "--events", "5000", "--seed", "7", "--malformed-share", "0.01")
     await_true(lambda: platform.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")
     assert platform.sql("SELECT count(*) FROM serving.sessions")[0][0] > 0
-    for step in ("plan", "build", "audit", "publish"):
+    for step in BATCH_STEPS:
         platform.tidemark("batch", step, "--run-id", "secured")
     platform.tidemark("generate", "--events", "1000", "--seed", "8")
     await_true(lambda: platform.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")

@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from spark_jobs.registry.views import project_views
 from spark_jobs.serving.catalogue import is_of_the_moment
 from spark_jobs.serving.compare import compare, shape_of
@@ -72,7 +73,7 @@ def publish_once(platform: Platform) -> None:
     if [one["kind"] for one in publications] == ["initial"]:
         platform.tidemark("generate", "--events", "20000", "--seed", "7")
         await_true(lambda: platform.heartbeat().get("lag") == 0, 180, "the speed layer does not catch up")
-        for step in ("plan", "build", "audit", "publish"):
+        for step in BATCH_STEPS:
             platform.tidemark("batch", step, "--run-id", "doors")
 
 

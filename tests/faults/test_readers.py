@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.orchestration.interface import BATCH_STEPS
 from spark_jobs.settings import ROOT
 from tests.platform import Platform, await_true, running
 from tests.spark.lake import event
@@ -70,7 +71,7 @@ def second_version(folder: Path) -> None:
 
 
 def build(platform: Platform, run_id: str) -> None:
-    for step in ("plan", "build", "audit", "publish"):
+    for step in BATCH_STEPS:
         platform.tidemark("batch", step, "--run-id", run_id)
 
 
